@@ -126,9 +126,9 @@ def digest(row: NDArray[Any], salt: str) -> str:
 
 
 class Twins(NamedTuple):
-    """Count the rows that have a twin among those that are remembered with them.
+    """Count the remembered rows that equal another remembered row, their twin.
 
-    That is how likely a new row of the same kind is to have one: by leaving one out.
+    By leave-one-out, this estimates how likely a new row of the same kind is to have a twin.
     """
 
     n_rows: int
@@ -165,7 +165,7 @@ def more_than_chance(share: float, n: int, twins: Twins, blur: float = 0.0) -> b
 
 
 def mixed(rows: NDArray[Any], salt: int = 0) -> NDArray[np.uint64]:
-    """Return a number for each row (n, q) that differs for different rows, by all but chance.
+    """Hash each row (n, q) to a number; different rows rarely have the same.
 
     >>> a, b, c = mixed(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
     >>> bool(a == c), bool(a == b)
@@ -183,7 +183,7 @@ def mixed(rows: NDArray[Any], salt: int = 0) -> NDArray[np.uint64]:
 
 
 def content_of(X: Any) -> NDArray[np.uint64]:
-    """Return rows of any kind as whole numbers (n, q) that are the same where the rows are.
+    """Return rows of any kind as whole numbers (n, q) that are equal where the rows are equal.
 
     Numbers are their bytes; of texts, and of rows that hold words, these are digests.
 
@@ -207,7 +207,7 @@ def _digests(rows: list[Any]) -> NDArray[np.uint64]:
 
 
 def winsorised_means(windows: FloatArray) -> FloatArray:
-    """Return the means of sorted rows (w, k), none of which a single value decides.
+    """Return winsorised means of sorted rows (w, k), which no single value dominates.
 
     Values count as no further from the median than twice the median distance to it.
 

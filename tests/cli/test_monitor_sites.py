@@ -91,10 +91,10 @@ def test_a_file_has_means_and_counts_of_five_rows(rounded):
         ("own_quantiles", lambda q: q * np.nan, "has quantiles that do not rise"),
         ("own_quantiles", lambda q: q[:1], "has quantiles that do not rise"),
         ("own_quantiles", lambda q: np.repeat(q, 50), "has quantiles that do not rise"),
-        ("total_histogram", lambda h: h[::-1].copy(), "has a histogram that is none of its rows"),
-        ("total_histogram", lambda h: h[0], "has a histogram that is none of its rows"),
-        ("total_histogram", lambda h: h * 2, "has a histogram that is none of its rows"),
-        ("total_histogram", lambda h: h * np.nan, "has a histogram that is none of its rows"),
+        ("total_histogram", lambda h: h[::-1].copy(), "has a histogram that cannot be of its rows"),
+        ("total_histogram", lambda h: h[0], "has a histogram that cannot be of its rows"),
+        ("total_histogram", lambda h: h * 2, "has a histogram that cannot be of its rows"),
+        ("total_histogram", lambda h: h * np.nan, "has a histogram that cannot be of its rows"),
     ],
 )
 def test_numbers_of_strangers_are_checked(rounded, tmp_path, name, change, cause):

@@ -124,4 +124,4 @@ def test_rows_of_known_source_use_its_model(world, rows, run, tmp_path, suffix):
         "predict", world.model, tmp_path / "wrong.csv", "--out", out, "--domain", "where", "--force"
     )
     assert said.status == 3
-    assert "'elsewhere', which is no source;" in said.err
+    assert "'elsewhere', not a source;" in said.err

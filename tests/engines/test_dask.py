@@ -159,7 +159,7 @@ def test_rows_in_memory_are_sent_back(numbers):
     model, X = numbers
     with pytest.raises(
         TypeError,
-        match="ndarray is no collection of dask; give a dask DataFrame or array, or the path",
+        match="ndarray is not a Dask collection; give a dask DataFrame or array, or the path",
     ):
         predict(model, X)
 

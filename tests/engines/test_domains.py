@@ -93,5 +93,5 @@ def test_what_cannot_be_told_apart_is_refused():
         fit_domain_classifier([FeaturePart([[np.nan], [1.0]], [0, 1], 2)])
     with pytest.raises(ValueError, match="C must be positive"):
         fit_domain_classifier([FeaturePart(X, domain, 2)], C=0.0)
-    with pytest.raises(ValueError, match="is not one of rows"):
+    with pytest.raises(ValueError, match="is not one for rows"):
         FeaturePart(X, domain, 2).answer("count", {}, {})

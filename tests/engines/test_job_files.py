@@ -107,7 +107,7 @@ def test_a_kit_allows_our_classes_alone_and_sends_no_log(tmp_path):
 
 
 def test_what_is_no_kit_is_refused(tmp_path):
-    with pytest.raises(InputError, match="is no start-up kit of NVFlare"):
+    with pytest.raises(InputError, match="is not an NVFlare start-up kit"):
         prepare_kit(tmp_path, {})
     with pytest.raises(InputError, match="has no list class_allow_list"):
         prepare_kit(kit_in(tmp_path / "kit", **{ALLOWED: None}), {})

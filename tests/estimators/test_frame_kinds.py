@@ -194,7 +194,7 @@ def test_rows_of_known_source_use_its_pooled_model(consult):
     partly = model.predict(X, sample_domain=some)
     np.testing.assert_allclose(partly[::3], model.predict(X, site)[::3], rtol=1e-12)
     np.testing.assert_allclose(partly[1::3], model.predict(X)[1::3], rtol=1e-12)
-    with pytest.raises(ValueError, match=r"names 'nrth', which is no source.*mean 'north'"):
+    with pytest.raises(ValueError, match=r"names 'nrth', which is not a source.*mean 'north'"):
         model.predict(X[:2], sample_domain=["nrth", None])
     with pytest.raises(ValueError, match="2 entries for 3 rows"):
         model.predict(X[:3], sample_domain=["north", None])

@@ -148,7 +148,7 @@ def test_weights_are_drawn_along_a_column(rows, model):
     assert ax.get_xlabel() == "u"
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["north", "south"]
     assert len(ax.collections) == 2
-    with pytest.raises(ValueError, match="along names 'w', which is no column"):
+    with pytest.raises(ValueError, match="along names 'w', which is not a column"):
         model.plot_weights(X, along="w")
     with (
         pytest.warns(UserWarning, match="feature names"),

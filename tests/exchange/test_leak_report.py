@@ -295,7 +295,7 @@ def test_unknown_words_are_mapped_and_given_words_stay():
 
 
 def test_a_model_of_rare_words_alone_cannot_be_shared():
-    with pytest.raises(ValueError, match="no word stands in 5 documents"):
+    with pytest.raises(ValueError, match="no word occurs in 5 documents"):
         BigramModel().fit([["a", "b"], ["c"]]).shareable()
 
 

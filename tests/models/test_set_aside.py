@@ -52,5 +52,5 @@ def test_a_record_that_sets_others_aside_is_refused(model, tmp_path, told):
     record = json.loads((tmp_path / "m/model.json").read_text())
     record["settings"]["set_aside"] = told
     (tmp_path / "m/model.json").write_text(json.dumps(record))
-    with pytest.raises(AuditError, match="set aside are not some of the sources"):
+    with pytest.raises(AuditError, match="that is set aside is not one of the sources"):
         load(tmp_path / "m")

@@ -192,7 +192,7 @@ def test_what_does_not_go_together_is_refused(given, said):
 
 
 def test_other_shapes_and_other_things_are_refused():
-    with pytest.raises(InputError, match=r"is no torch\.nn\.Module"):
+    with pytest.raises(InputError, match=r"is not a torch\.nn\.Module"):
         Source.from_torch(lambda rows: rows, name="a", output="number")
     wrong = Source.from_torch(net(4), name="a", output="logits", classes=["a", "b", "c"])
     with pytest.raises(InputError, match=r"gives the shape \(120, 4\) where \(n, 3\) is expected"):

@@ -238,7 +238,7 @@ PREDICT: dict[str, Case] = {
     "words-where-numbers-were": (
         lambda w: w.model.predict(NEW.X.assign(age="unknown")),
         "column 'age' holds 'unknown'",
-        "numbers were learned from",
+        "but held numbers in fit",
     ),
     "one-row-as-a-dictionary": (
         lambda w: w.model.predict(NEW.X.iloc[0].to_dict()),

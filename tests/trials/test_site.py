@@ -360,7 +360,7 @@ def source(module=None, name="coast", output="logits", classes=(0, 1), **more):
 
 
 CALLS = [
-    ("weights alone", lambda: source(network().state_dict()), "is no torch.nn.Module", "itself"),
+    ("weights alone", lambda: source(network().state_dict()), "is not a torch.nn.Module", "itself"),
     ("an output of no kind", lambda: source(output="softmax"), "'softmax' is not", "one of logits"),
     (
         "other columns",

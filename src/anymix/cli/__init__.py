@@ -82,7 +82,7 @@ class _Parser(argparse.ArgumentParser):
     """Report errors in one sentence, like the commands."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Name an unknown option first: argparse would speak of what is missing without it."""
+        """Report an unknown option first: argparse would report a missing argument instead."""
         for word in args or ():
             option = word.partition("=")[0]
             if option == "--":

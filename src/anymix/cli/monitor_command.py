@@ -51,7 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--look",
         type=count,
-        help="number of this look at the traffic, 1, 2, 3, …; all looks together keep the level",
+        help="number of this test of the traffic, 1, 2, 3, …; the level is for all tests",
     )
     parser.add_argument(
         "--confidence", type=share, default=0.95, help="confidence of the intervals"

@@ -317,7 +317,7 @@ def home_table(
 ) -> HomeTable:
     """Evaluate all training rows with fold models trained like the packed model.
 
-    With `others` a fold model is one of a second round; of labels `share` is its penalty's.
+    With `others` the fold models are of the second round; for labels, `share` scales the penalty.
     """
     y = np.asarray(table.y)
     labels = None if y.dtype.kind == "f" else np.unique(y).tolist()

@@ -203,9 +203,7 @@ def _predicted(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any
     strange = sorted(set(domain or ()) - {None, "", *map(str, model.source_names_)})
     if strange:
         known = ", ".join(map(str, model.source_names_))
-        cause = (
-            f"names {strange[0]!r:.60}, which is no source; write one of {known}, or leave it empty"
-        )
+        cause = f"names {strange[0]!r:.60}, not a source; write one of {known}, or leave it empty"
         raise InputError(f"column {args.domain!r:.60}", cause)
     if not hasattr(model, "classes_"):
         columns["prediction"] = model.predict(X, sample_domain=domain)

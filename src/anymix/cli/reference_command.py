@@ -94,7 +94,7 @@ def add_summary_arguments(parser: ArgumentParser) -> None:
         "--kind",
         choices=("marginals", "both"),
         default="both",
-        help="what to state: each column by itself, or also centres of rows, which "
+        help="content: each column by itself, or also means of groups of rows, which "
         "describe columns that depend on each other",
     )
     parser.add_argument("--seed", type=natural, default=0, help="seed of the centres")

@@ -42,7 +42,7 @@ SHARES = (1.0, 1 / 3, 1 / 10)
 def read_others(
     folders: Sequence[str], table: TrainingTable, labels: Sequence[Any] | None
 ) -> list[ReceivedSource]:
-    """Read the other sources, which must take and give what the source of this table does."""
+    """Read the other sources; their inputs and outputs must be those of this table's source."""
     received = read_sources(folders)
     columns = [(column.name, column.categories) for column in table.columns]
     for one in received:
@@ -68,7 +68,7 @@ def read_others(
 class SecondRoundClassifier:
     """The classifier of a site after its second round.
 
-    `mixing` is A (c, c): what a label of the mean of the others adds to each label.
+    `mixing` is A (c, c): the weights of the others' mean log-probabilities in each label's score.
     """
 
     def __init__(self, others: Sequence[Source], mixing: FloatArray, rest: Any) -> None:
@@ -89,7 +89,7 @@ def mean_logarithm(others: Sequence[Source], X: Any, labels: Any) -> FloatArray:
 
 
 def can_follow(estimator: Any) -> bool:
-    """Whether a classifier can have a second round: a logistic regression, after other steps."""
+    """Whether a classifier can have a second round: a logistic regression, or a pipeline to one."""
     return isinstance(_last(estimator), LogisticRegression)
 
 
@@ -103,7 +103,7 @@ def fit_labels(
     rows: tuple[Any, Any, FloatArray],
     share: float,
 ) -> SecondRoundClassifier:
-    """Train the second round of labels; the inverse penalty is a share of the estimator's.
+    """Train the second round for labels; the inverse penalty is a share of the estimator's.
 
     `rows` are X, y and the mean of the others.
     """
@@ -139,7 +139,7 @@ class Better(NamedTuple):
 def better_of(
     estimator: Any, table: TrainingTable, others: Sequence[ReceivedSource], seed: int
 ) -> Better:
-    """Train alone and on what the others leave, and compare by losses in cross-validation."""
+    """Train with and without the predictions of the others; compare by cross-validated losses."""
     if table.y.dtype.kind != "f":
         return _better_of_labels(estimator, table, others, seed)
     predictions = np.stack([one.source.predict(table.X) for one in others])

@@ -115,9 +115,9 @@ def _add_parts(parser: ArgumentParser) -> None:
         "--others",
         nargs="+",
         metavar="FOLDER",
-        help="source folders of other sites, of their first round: train on what their models "
-        "leave if cross-validation prefers it, and pack all as one graph; for labels the own model "
-        "must be linear",
+        help="source folders of other sites, packed without --others: also train with their "
+        "predictions, keep this model if it is better in cross-validation, and pack all as one "
+        "graph; for labels the own model must be linear",
     )
     parser.add_argument(
         "--reference",

@@ -19,7 +19,7 @@ def add_show_arguments(parser: ArgumentParser) -> None:
         "--min-count",
         type=count,
         default=FEWEST_ROWS,
-        help="number of rows from which a value is listed as a category",
+        help="list values as categories if they occur in at least this many rows",
     )
     add_format(parser)
 

@@ -285,7 +285,7 @@ def _in_columns_of(request: TrainingRequest, reference: Coding) -> TrainingTable
 
 
 def about_columns(names: Sequence[str], what: str) -> tuple[str, ...]:
-    """Say the same of several columns in one line; return nothing for no columns.
+    """State one fact about several columns in one line; return nothing for no columns.
 
     Examples
     --------

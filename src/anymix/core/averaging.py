@@ -51,7 +51,7 @@ class _Blocked:
     shape: tuple[int, ...]
 
     def blocks(self, stack: int = 1) -> Iterator[slice]:
-        """Yield slices of the points, the shorter the more z are evaluated at once."""
+        """Yield slices of the points; they are shorter if more z are evaluated at once."""
         p, m = self.shape
         numbers = BLOCK_NUMBERS // p if stack == 1 else STACK_NUMBERS // (p * stack)
         size = max(LEAST_BLOCK, numbers)
@@ -164,7 +164,7 @@ class OwnMeasure(_Blocked):
         return P
 
     def sample(self, n: float, rng: np.random.Generator | int) -> NDArray[np.intp]:
-        """Choose about n points, from each source its share, by them and the seed alone."""
+        """Choose about n points, from each source its share; only points and seed decide."""
         seed = rng if isinstance(rng, int) else int(rng.integers(2**31))
         share, keep = n / self.weights.size, np.zeros(self.weights.size, dtype=bool)
         for k, (start, stop) in enumerate(pairwise(self.bounds.tolist())):

@@ -52,7 +52,7 @@ class Combination(Record):
     eta : float
         η ≥ 0, the part of the mean density in the weights.
     calibration : Calibration or None
-        Of the densities; None takes them as they come.
+        Of the densities; None uses them as they are.
     rule : "marginal" or "normalised"
         Weigh by D_k(x), or by D_k(x) h_k(x, y) and normalise over y.
     consulting : Consulting or None
@@ -75,7 +75,7 @@ class Combination(Record):
     consulting: Consulting | None = None
 
     def check(self) -> None:
-        """Raise a ValueError, in one sentence, for numbers that no fit can have found."""
+        """Raise a ValueError, in one sentence, for numbers that no fit can produce."""
         simplex.check(self.z, np.size(self.z))
         _check_eta(self.eta)
         if self.eta > LARGEST_ETA:

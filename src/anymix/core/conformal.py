@@ -91,7 +91,7 @@ def learn_error_scale(
 ) -> ErrorScale:
     """Learn σ_k = (n₀ ē + Σ_i r_k(x_i) e_i) / (n₀ + Σ_i r_k(x_i)), and the tilt of smallest sets.
 
-    Errors of labels lie in [0, 1] already: there σ is ē for all; `labels` (n, c) are all errors.
+    Errors of labels lie in [0, 1], so σ is ē for all; `labels` (n, c) are the errors of all labels.
     """
     p, mean = len(log_r), float(errors.mean())
     spread = np.full(p, mean if mean > 0 else 1.0)

@@ -360,12 +360,12 @@ class PoolRows:
 
 
 def choose_candidates(gains: FloatArray, errors: FloatArray, n_rows: FloatArray) -> IntArray:
-    """Choose a candidate for each source, by its own rows and those of all; see above.
+    """Choose a candidate for each source, from its own rows and those of all; see above.
 
     Parameters
     ----------
     gains, errors : array (p, C)
-        To choose by, and their standard errors; the error is −1 of a candidate that there is not.
+        To choose by, and their standard errors; the error of a missing candidate is −1.
     n_rows : array (p,)
         0 of sources that keep their own model and choose for nobody.
 

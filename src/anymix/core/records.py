@@ -147,7 +147,7 @@ class Record:
         return record
 
     def check(self) -> None:
-        """Raise a ValueError, in one sentence, for numbers that no fit can have found."""
+        """Raise a ValueError, in one sentence, for numbers that no fit can produce."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +160,7 @@ class SeenRows(Record):
     n_rows, n_different : int
         How many rows there were, and how many different ones.
     limit : int
-        Rows whose number is not above it have a digest here; of very many rows that is a part.
+        Rows with numbers up to it have a digest here: only a part of them if there are very many.
     digests : tuple of str
     twins : tuple of Twins
         How many of all rows, and then of those of each group, have a twin among all: as many new
@@ -249,8 +249,8 @@ def _cut(word: str, bits: int) -> str:
 class SeenRowsSketch:
     """Collect the `SeenRows` of rows that come in chunks.
 
-    It keeps `most` different rows (None: all).  Of more, how many are different is estimated: k
-    random shares of which the largest is u come from about (k − 1)/u.
+    It keeps `most` different rows (None: all).  If there are more, their number is estimated: if
+    the largest of k random shares is u, they come from about (k − 1)/u.
     """
 
     def __init__(self, salt: str = "", most: int | None = MOST_DIGESTS) -> None:

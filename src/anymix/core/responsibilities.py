@@ -33,7 +33,7 @@ class Calibration(Record):
     sharpness: float = 1.0
 
     def check(self, p: int | None = None) -> None:
-        """Raise a ValueError for numbers that are no calibration."""
+        """Raise a ValueError for numbers that cannot be a calibration."""
         p = self.temperature.size if p is None else p
         parts = (self.temperature, self.offset, np.array([self.floor, self.sharpness]))
         if self.temperature.shape != (p,) or self.offset.shape != (p,):

@@ -44,7 +44,7 @@ class SetAside:
         aside = np.asarray(sites, dtype=np.intp)
         kept = np.setdiff1d(np.arange(p), aside)
         if not kept.size:
-            raise ValueError("all sites are set aside; keep the rows of one at least.")
+            raise ValueError("all sites are set aside; keep the rows of at least one.")
         self.problem, self.sites = problem, sites
         self.means = np.eye(p)
         self.means[aside] = 0.0
@@ -89,5 +89,5 @@ class SetAside:
         return np.asarray(self.problem.paired_moments(z) @ self.means.T)
 
     def thin(self, n: int, rng: np.random.Generator) -> SetAside:
-        """Return the same on about n of the points."""
+        """Return the problem on about n of the points."""
         return SetAside(self.problem.thin(n, rng), self.sites, self.means)

@@ -239,8 +239,8 @@ class BigramModel(Travels, BaseEstimator):
             words = [word for word, out in zip(words, rare[:-1], strict=True) if not out]
         if not words or not len(pairs.keys):
             raise ValueError(
-                f"no word stands in {MIN_DOCUMENTS} documents, so that each would tell of a single "
-                "one; learn the model from more documents, or keep the words as they are"
+                f"no word occurs in {MIN_DOCUMENTS} documents, so that each would reveal a "
+                "single one; learn the model from more documents, or keep the words as they are"
             )
         shared = type(self)(**{**self.get_params(), "vocabulary": words})
         shared.vocabulary_ = words

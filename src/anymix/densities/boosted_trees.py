@@ -366,15 +366,15 @@ def _check_nodes(trees: Any) -> None:
     """Columns, sets and children are there, and children come after their parents."""
     kinds, split = trees.kinds, (trees.kinds & LEAF) == 0
     allowed = [LEAF, 0, GAPS_LEFT, CATEGORY, CATEGORY | GAPS_LEFT, GAPS_ALONE]
-    refuse_unless(np.isin(kinds, allowed).all(), "has nodes of a kind that is not known")
+    refuse_unless(np.isin(kinds, allowed).all(), "has nodes of an unknown kind")
     for name, most in (("features", trees.n_features), ("set_of", max(len(trees.sets), 1))):
         array = getattr(trees, name)
         sound = not array.size or 0 <= array.min() <= array.max() < most
-        refuse_unless(sound, f"has {name} that are not there")
+        refuse_unless(sound, f"has {name} that do not exist")
     category = (kinds & CATEGORY) != 0
     refuse_unless(not category.any() or len(trees.sets), "has no sets of categories")
     same = category[split] == (trees.n_categories[trees.features[split]] > 0)
-    refuse_unless(same.all(), "has splits of numbers where categories are, or the reverse")
+    refuse_unless(same.all(), "has number splits at categorical columns, or the reverse")
     none = not (trees.left[~split].any() or trees.right[~split].any())
     refuse_unless(none, "has leaves with children")
     size = np.repeat(trees.sizes, trees.sizes)[split]

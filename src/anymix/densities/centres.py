@@ -146,9 +146,9 @@ def kernels_from_dict(data: Any, d: int) -> Kernels:
     try:
         means, variances, weights = (np.array(data[f], dtype=np.float64) for f in KERNEL_FIELDS)
     except (TypeError, ValueError) as error:
-        raise ValueError("has centres with what is not a number") from error
+        raise ValueError("has centres with non-numeric values") from error
     for array in (means, variances, weights):
-        refuse_unless(np.all(np.abs(array) < LARGEST), "has centres with what is not a number")
+        refuse_unless(np.all(np.abs(array) < LARGEST), "has centres with non-numeric values")
     shaped = means.shape == (k, d) and variances.shape == weights.shape == (k,)
     refuse_unless(shaped, "has centres of other columns or numbers than it lists")
     refuse_unless(variances.min() > 1e-12, "has centres with a variance of zero")

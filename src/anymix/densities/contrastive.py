@@ -269,8 +269,8 @@ class ContrastiveDensity(Travels, Density):
         refuse_unless(named, "must hold the arrays offset, reference and those of trees")
         offset, text = others["offset"], others["reference"]
         sound = offset.dtype == np.float64 and offset.shape == (1,)
-        refuse_unless(sound and abs(offset[0]) < MOST_OFFSET, "has an offset that is no number")
-        refuse_unless(text.dtype == np.uint8 and text.ndim == 1, "has a reference that is no text")
+        refuse_unless(sound and abs(offset[0]) < MOST_OFFSET, "has an offset that is not a number")
+        refuse_unless(text.dtype == np.uint8 and text.ndim == 1, "has a reference that is not text")
         reference = Reference.from_dict(plain_json(text.tobytes()))
         d = len(reference.columns)
         refuse_unless(d == n_features, f"has {d} columns, where {n_features} are expected")

@@ -248,7 +248,7 @@ class DomainClassifier(Travels, BaseEstimator):
             refuse_unless(sound, f"must hold {name}")
         log_prior = arrays["log_prior"]
         p = check_weights(np.exp(log_prior)).size
-        refuse_unless(p <= MOST_DOMAINS, f"tells {p} domains apart; {MOST_DOMAINS} are allowed")
+        refuse_unless(p <= MOST_DOMAINS, f"distinguishes {p} domains; {MOST_DOMAINS} are allowed")
         stated = arrays["n_features"].tolist() == [n_features]
         refuse_unless(stated, f"must say that there are {n_features} features")
         boosted = any(name.startswith(TREES) for name in arrays)

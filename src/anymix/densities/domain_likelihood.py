@@ -85,7 +85,7 @@ N_BINS = 15  # of equal width, by the responsibility of the likeliest source
 
 @dataclass(frozen=True)
 class CalibrationReport:
-    """Domain log-loss (nats) and expected calibration error, before and after, equal sources."""
+    """Domain log-loss (nats) and calibration error, before and after; all sources count equally."""
 
     n_points: int
     log_loss_before: float

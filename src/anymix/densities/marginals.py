@@ -183,7 +183,7 @@ class Marginal:
         total = gaps + body + sum(shares)
         refuse_unless(abs(total - 1) < 1e-6, "has a column whose shares do not sum to 1")
         rising = np.all(np.diff(values) > 0) and np.all(np.diff(quantiles) > 0)
-        refuse_unless(rising, "has a column whose values or quantiles do not rise")
+        refuse_unless(rising, "has a column whose values or quantiles do not increase")
         if body:
             refuse_unless(len(quantiles) >= 2, "has a column of fewer than 2 quantiles")
             refuse_unless(
@@ -206,7 +206,7 @@ def _numbers(given: Any, most: int) -> tuple[float, ...]:
     refuse_unless(len(given) <= most, f"has a column of more than {most} numbers")
     for number in given:
         plain = isinstance(number, int | float) and not isinstance(number, bool)
-        refuse_unless(plain and abs(number) < LARGEST, "has a column with what is not a number")
+        refuse_unless(plain and abs(number) < LARGEST, "has a column with non-numeric values")
     return tuple(float(number) for number in given)
 
 

@@ -306,7 +306,7 @@ def agreed_columns(summaries: Sequence[Summary]) -> Columns:
             raise InputError(
                 f"column {name!r}",
                 f"holds numbers in {known[one].name!r} and words in {known[two].name!r}; "
-                "give it one kind in all",
+                "give it the same type in all",
             )
         words = None if "category" not in kinds else _words(known, j)
         found.append(Column(name, words))

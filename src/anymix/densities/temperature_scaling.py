@@ -116,7 +116,7 @@ class TemperatureScaling(BaseEstimator):
         Parameters
         ----------
         log_densities : array of shape (p, m)
-            log D_k(x_i), or log-responsibilities; -inf where a source says impossible.
+            log D_k(x_i), or log-responsibilities; -inf for a density of zero.
         sample_domain : array of shape (m,)
             The source of each point, in 0..p-1.
         sample_weight : array of shape (m,), optional
@@ -203,6 +203,6 @@ def _checked_log_densities(log_densities: ArrayLike) -> FloatArray:
     if np.isnan(table).any() or np.isposinf(table).any():
         raise ValueError(
             "log_densities contains NaN or +inf: a log-density is a finite number, or -inf where "
-            "the source says impossible."
+            "the density is zero."
         )
     return table

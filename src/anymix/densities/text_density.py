@@ -128,7 +128,7 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         X : iterable of str
             Documents of one site.
         min_documents : int, default=5
-            A word that stands in fewer documents is not named.
+            A word that occurs in fewer documents is left out.
 
         Returns
         -------

@@ -47,7 +47,7 @@ def record_left(
 ) -> tuple[int, int, int]:
     """Add a round to a site's account, a file; return its number, numbers of the run and ever.
 
-    What would be more than a run may have is refused.
+    A round that exceeds the limit of its run is refused.
     """
     with _account(path) as account:
         entry = account.setdefault(run, {"rounds": 0, "left": {}})
@@ -62,7 +62,7 @@ def record_left(
 
 
 def check_refusals(path: Path) -> None:
-    """Refuse everything once a site has refused too often: each refusal tells a little."""
+    """Refuse everything once a site has refused too often: each refusal reveals a little."""
     account = plain_json(path.read_bytes()) if path.exists() else {}
     if sum(sum(each.get("refused", {}).values()) for each in account.values()) >= MOST_REFUSALS:
         cause = f"more than {MOST_REFUSALS} refusals; remove {path} to answer again"
@@ -72,8 +72,8 @@ def check_refusals(path: Path) -> None:
 def record_refusal(path: Path, run: str, refusal: Refusal) -> None:
     """Add a refusal, which leaves the site as a response does, to its account.
 
-    Its cause goes into a file of its own: what a process logs others may be sent or shown, the
-    server that asks by NVFlare, say.
+    Its cause goes into a separate file, because others may see the log of a process, for example an
+    NVFlare server.
     """
     with _account(path) as account:
         refused = account.setdefault(run, {"rounds": 0, "left": {}}).setdefault("refused", {})

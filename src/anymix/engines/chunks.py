@@ -158,7 +158,7 @@ def parquet_tables(
     domain: str = "domain",
     chunk_rows: int = CHUNK_ROWS,
 ) -> Iterator[Tables]:
-    """Yield the tables of a Parquet file that holds what p sources said, in place of rows.
+    """Yield the tables of a Parquet file with predictions and densities of p sources.
 
     Parameters
     ----------
@@ -205,8 +205,8 @@ FEWEST_DRAWN, FEWEST_OF_SOURCE = 1000, 15
 class RowSplit(NamedTuple):
     """The split into evaluation and training rows, and the sample for calibration and pools.
 
-    Shares (p,) of the rows of each source.  A row is drawn by its source and number, so that
-    neither the size of chunks nor their order decides.
+    Shares (p,) of the rows of each source.  A row is drawn by its source and number, so that the
+    draw does not depend on the size or order of chunks.
     """
 
     judging: FloatArray
@@ -239,8 +239,8 @@ class RowSplit(NamedTuple):
 class ChunkedTrainingRows:
     """Training rows on disk, for z; some of them, in memory, choose calibration and pools.
 
-    z is found by all rows: sums over points.  How sources consult each other and how densities are
-    calibrated is chosen by the sample, where no sum will do, or one would change nothing.
+    z is learned from all rows, by sums over points. Consulting and calibration are learned from the
+    sample: sums cannot replace it, or would change nothing.
     """
 
     def __init__(self, store: Store, map: Map = builtins.map):
@@ -289,7 +289,7 @@ class ThreadMap:
     Parameters
     ----------
     n_threads : int, optional
-        By default as many as this process may use cores.
+        By default the number of cores that this process may use.
     progress : callable, optional
         Called after every part with the number of maps begun, and the share of this
         one that is done, 0 to 1; not called for an iterable without a length.

@@ -35,7 +35,7 @@ def current() -> Any:
 
 @contextmanager
 def connected(client: Any = None) -> Iterator[Any]:
-    """Yield the client given, of an address, the current one, or one of a new cluster."""
+    """Yield a client: the given one, that of an address, the current one, or a new one."""
     distributed = need("distributed", "dask")
     with ExitStack() as opened:
         if client is None and (client := current()) is None:
@@ -70,13 +70,13 @@ def submit(client: Any, function: Callable[..., Any], *given: Any) -> Any:
 
 
 def mapping(client: Any) -> Callable[..., list[Any]]:
-    """Return `map` on a cluster, of futures: what a worker that dies had is made anew elsewhere."""
+    """Return `map` on a cluster, of futures; results of a lost worker are recomputed elsewhere."""
     ask_all = keeping(client)
     return lambda ask, *parts: list(client.gather(ask_all(ask, *parts)))
 
 
 def keeping(client: Any) -> Callable[..., list[Any]]:
-    """Return `map` on a cluster of which the answers stay there: futures, in order."""
+    """Return `map` on a cluster whose results stay on the workers: futures, in order."""
     return lambda ask, *parts: list(client.map(ask, *map(list, parts), pure=False))
 
 

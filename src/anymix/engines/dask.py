@@ -91,11 +91,11 @@ def fit(
 ) -> Any:
     """Learn z from rows on a cluster; each partition is evaluated where it is.
 
-    Rows never move; what the sources say of them does, 2p numbers a row (p (1 + c) with c classes).
-    Where a model folder can hold that of all rows it comes here, and answer and certificate are
-    those of `fit_tables` in one process.  Of more rows some come to judge, at most a fifth of each
-    source's; all others stay and train, by sums in the order of the partitions.  A worker that dies
-    changes nothing.
+    Rows never move; the sources' predictions and densities do, 2p numbers a row (p (1 + c) with c
+    classes). If a model folder can hold those of all rows, they are collected, and result and
+    certificate are those of `fit_tables` in one process.  Of more rows some are collected as
+    evaluation rows, at most a fifth of each source's; all others stay and train, by sums in the
+    order of the partitions.  A worker that dies changes nothing.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def collection(X: Any, names: list[str] | None = None) -> Any:
     frames, arrays = dask("dataframe"), dask("array")
     if not isinstance(X, frames.DataFrame | frames.Series | arrays.Array):
         raise TypeError(
-            f"{type(X).__name__} is no collection of dask; give a dask DataFrame or array, or the "
+            f"{type(X).__name__} is not a Dask collection; give a dask DataFrame or array, or the "
             "path of a Parquet folder, and rows that are in memory to the model itself."
         )
     # A partition has whole rows.
@@ -283,9 +283,7 @@ class Asking:
             block[c].to_numpy() if isinstance(c, str) else np.asarray(c) for c in columns
         )
         if self.classes is None and not np.isfinite(y.astype(float)).all():
-            raise InputError(
-                "y", "has a missing value, or what is no finite number; leave such rows out"
-            )
+            raise InputError("y", "has a missing or an infinite value; leave such rows out")
         if hasattr(block, "columns"):
             block = block[self.features or [c for c in block.columns if c not in named]]
         names = [source.name for source in self.sources]
@@ -339,11 +337,11 @@ class BlockTrainingRows:
         self.n_points = tables.n_points
 
     def learned(self, goal: LearningSettings) -> FoldResult:
-        """Learn one combination from all of them, by questions to the parts."""
+        """Learn one combination from all of them, by queries to the parts."""
         return learn_fold(TrainingFold(self.tables), goal)
 
     def seen(self) -> Seen:
-        """Remember the training rows: of each part those that the whole would remember."""
+        """Remember the training rows: of each part the rows that the whole would remember."""
         first, *others = self.tables.blocks
         (sketch,) = self.tables.map(partial(_sketch, salt=""), [first])
         for other in self.tables.map(partial(_sketch, salt=sketch.salt), others):
@@ -352,7 +350,7 @@ class BlockTrainingRows:
 
 
 def dealt_out(tables: Blocks, most: int, keep: Any) -> tuple[Tables, BlockTrainingRows]:
-    """Bring about `most` rows home to judge; `keep` is a map whose answers stay on the workers."""
+    """Collect about `most` evaluation rows; `keep` is a map whose results stay on the workers."""
     deal = RowSplit.of(tables.rows.sum(axis=0).tolist(), most)
     before = np.cumsum(tables.rows, axis=0) - tables.rows
     bring: Any = tables.map

@@ -56,7 +56,7 @@ class FeaturePart:
         try:
             X = np.asarray(self.X, dtype=float)
         except (TypeError, ValueError) as error:
-            raise InputError("a column", "holds words; code them as numbers first") from error
+            raise InputError("a column", "holds words; encode them as numbers first") from error
         if X.ndim != 2 or not np.isfinite(X).all():
             raise InputError(
                 "the rows", "must be a table of finite numbers; impute missing values first"
@@ -73,7 +73,7 @@ class FeaturePart:
             return {"weights": w @ hot, "mean": mean, "second": w @ (X - mean) ** 2}
         if verb != "domain_likelihood":
             known = "columns or domain_likelihood"
-            raise InputError(f"the question {verb!r}", f"is not one of rows: {known}")
+            raise InputError(f"the query {verb!r}", f"is not one for rows: {known}")
         X = (X - arrays["mean"]) / arrays["scale"]
         return domain_likelihood(X, hot, w, arrays["theta"], words.get("hessian") == "yes")
 

@@ -86,7 +86,7 @@ class Transport(Protocol):
 class Sites:
     """One round of messages for each query, or for the queries of several learners at once.
 
-    `names` are the sites in order; each is waited for `patience` seconds.
+    `names` are the sites in order; each may take `patience` seconds to reply.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Sites:
     def connect(self, first: Sequence[Query] = ()) -> dict[str, int]:
         """Wait until as many nodes as sites are there, and ask who they are; return their rows.
 
-        The queries that come first are asked along.
+        The first queries are sent with it.
         """
         hello = [HELLO, *first]
         self._wait_for_nodes()
@@ -147,7 +147,7 @@ class Sites:
         for node, reply in self._replies(hello).items():
             name, answers = _read(reply, self._who(node), len(hello))
             if name not in self.names or (isinstance(node, str) and name != node):
-                raise SiteError(self._who(node), f"says that it is the site {name!r:.60}, unknown")
+                raise SiteError(self._who(node), f"claims to be the unknown site {name!r:.60}")
             if name in told:
                 raise SiteError(f"site {name!r}", "is served by two nodes; stop one of them")
             self._nodes[node] = name
@@ -289,7 +289,7 @@ def _read(reply: bytes | str, who: str, n: int) -> tuple[str, list[Arrays]]:
     """Return the name of a site and its responses."""
     if isinstance(reply, str):
         why = one_line(reply)[:300].rstrip(".")
-        raise SiteError(who, f"failed: {why}; mend it there, then resume")
+        raise SiteError(who, f"failed: {why}; fix it there, then resume")
     try:
         return load_reply(reply, n)
     except Refusal as refusal:
@@ -313,7 +313,7 @@ def bounds(loss: Loss) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Settings:
-    """The server's settings: where things are, what z is to achieve, how long to wait."""
+    """The server's settings: folders, the objective of z, time limits."""
 
     out: str = "model"
     sources: str = "sources"
@@ -328,7 +328,7 @@ class Settings:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Settings:
-        """Read the configuration of a run; what is not known is refused."""
+        """Read the configuration of a run; unknown keys are refused."""
         known = cls.__dataclass_fields__
         for name in config:
             if name not in known:
@@ -339,7 +339,7 @@ class Settings:
 
     @property
     def wants_generalist(self) -> bool:
-        """Whether there is one: it serves those who consult alone."""
+        """Whether there is a generalist: only sources that consult use it."""
         return self.generalist and self.consult
 
     def goal(self, task: str, names: tuple[str, ...]) -> LearningSettings:

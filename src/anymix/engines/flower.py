@@ -55,7 +55,7 @@ def server_app(expected: Mapping[str, str]) -> Any:
     expected : mapping
         The sources, in order, with the SHA-256 of their manifests; there is a site for each.
 
-    The run says where folders are and what z is to achieve; see `Settings`.
+    The run states the folders and the objective of z; see `Settings`.
     """
     need_flower()
     from flwr.serverapp import ServerApp

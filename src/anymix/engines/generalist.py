@@ -171,7 +171,7 @@ def held_out_predictions_of(
 
 
 def number_of(query: Query) -> int:
-    """Number a generalist by what it is made of."""
+    """Identify a generalist by a number, a hash of its content."""
     return int(key_of(pack(query))[:12], 16)
 
 
@@ -181,7 +181,7 @@ def learn_generalist(
     columns: Columns,
     received: Sequence[ReceivedSource],
 ) -> tuple[Source, int, GeneralistRecord]:
-    """Learn it by rounds of `ask(query, names)`; return it with its number and what it took."""
+    """Learn it by rounds of `ask(query, names)`; return it with its number and its cost."""
     classes = all_classes(received)
     folds = (*range(N_FOLDS), -1)
     fit = fit_by_sums(columns, names, classes, folds, map=ask)

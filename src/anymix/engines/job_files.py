@@ -129,7 +129,7 @@ def _names_in(folder: Path) -> set[str]:
 
 
 def prepare_kit(kit: str | Path, own: Mapping[str, Any]) -> Path:
-    """Write the own settings of a server or a site into its NVFlare start-up kit; return the file.
+    """Write the settings of a server or a site into its NVFlare start-up kit; return the file.
 
     The kit then allows `CLASSES` besides those that it allows now, keeps what NVFlare would put
     into /tmp, and sends no log to the server.
@@ -139,7 +139,7 @@ def prepare_kit(kit: str | Path, own: Mapping[str, Any]) -> Path:
     known = [local / name for name in ("resources.json", "resources.json.default")]
     present = [path for path in known if path.is_file()]
     if not present:
-        raise InputError(kit, "is no start-up kit of NVFlare: it has no local/resources.json")
+        raise InputError(kit, "is not an NVFlare start-up kit: it has no local/resources.json")
     resources_now = plain_json(present[0].read_bytes())
     allowed = resources_now.get(ALLOWED) if isinstance(resources_now, dict) else None
     if not isinstance(allowed, list):

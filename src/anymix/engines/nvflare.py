@@ -30,7 +30,7 @@ class SiteComponent:
     sources : list of pairs
         Names of the sources, in order, with the SHA-256 of their manifests.
 
-    Where rows and folders are stands in the site's own `local/anymix.json`, which a server cannot
+    The places of rows and folders are in the site's own `local/anymix.json`, which a server cannot
     change; its name is the one that its certificate says.
     """
 
@@ -54,8 +54,8 @@ class ServerComponent:
         Names of the sources, in order, with the SHA-256 of their manifests; there is a site for
         each, of the same name.
     settings : mapping
-        What z is to achieve; see `Settings`.  The paths of the folders are in the server's own
-        `local/anymix.json`.
+        The objective of z and more; see `Settings`.  The paths of the folders are in the server's
+        own `local/anymix.json`.
     """
 
     def __init__(self, sources: Listed, settings: Mapping[str, Any]) -> None:

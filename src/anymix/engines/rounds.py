@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Rounds(Generic[Q, A]):
-    """Collects what tasks ask; `send` takes the questions of a round and returns their answers."""
+    """Collects the queries of tasks; `send` takes those of a round and returns the responses."""
 
     def __init__(self, send: Callable[[list[Q]], Sequence[A]]) -> None:
         self.send = send
@@ -105,7 +105,7 @@ def key_of(arrays: Arrays) -> str:
 
 
 def digest(content: bytes) -> str:
-    """SHA-256 of a round, which stands in the name of its file: a damaged one is not used."""
+    """SHA-256 of a round, which is part of its file's name: a damaged file is not used."""
     return sha256(content).hexdigest()
 
 

@@ -60,7 +60,7 @@ ARRAYS = ("log_masses", "predictions", "targets", "sample_domain")
 
 @dataclass(frozen=True)
 class Site:
-    """Whose rows, where they are, and where this site keeps what it needs between messages.
+    """The name of a site, its rows, and where it keeps its state between messages.
 
     `expected`: names of all sources, in order, with the SHA-256 of their manifests.
     """
@@ -110,7 +110,7 @@ class Site:
             return _part(self, key, read_rows)
 
     def linear(self, read_rows: ReadRows) -> LinearRows | None:
-        """Return the rows as they answer for the generalist; None where it has no columns."""
+        """Return the rows that respond for the generalist; None where it has no columns."""
         return _linear(self, self.key(), read_rows)
 
     def consulting_part(self, query: Query, read_rows: ReadRows) -> Block:
@@ -295,13 +295,13 @@ def answer(question: Query, part: Block) -> Arrays:
 
 
 def own_sums(found: Arrays, k: int) -> Arrays:
-    """Take what is of source k; of the others a site has no rows, and zeros need not travel."""
+    """Take the sums of source k: a site has no rows of others, and zeros need not be sent."""
     own = {"losses": found["losses"][:, k], "slopes": found["jacobians"][:, k]}
     return own | ({"hessians": found["hessians"]} if "hessians" in found else {})
 
 
 def spread(own: Arrays, k: int) -> Arrays:
-    """Put the sums of source k where they belong among those of all."""
+    """Put the sums of source k at their place among those of all."""
     s, p = own["slopes"].shape
     sums = Sums(np.zeros((s, p)), np.zeros((s, p, p)), own.get("hessians"))
     sums.losses[:, k], sums.jacobians[:, k] = own["losses"], own["slopes"]

@@ -44,7 +44,7 @@ OPTIONS: Mapping[str, frozenset[str]] = {
 
 
 def check_query(query: Query, tables: Tables) -> None:
-    """Refuse queries that the protocol does not need, and arrays of wrong shapes or odd numbers."""
+    """Refuse queries that the protocol does not need, and arrays with wrong shapes or values."""
     where, arrays, p = f"the query {query.name!r:.60}", query.arrays, tables.n_sources
     if query.name not in ANSWERED:
         raise InputError(where, "is not answered by sites")
@@ -62,7 +62,7 @@ def check_query(query: Query, tables: Tables) -> None:
     _check_simplex(where, arrays, p)
     _check_widths(where, arrays, p)
     if int(arrays.get("folds", np.array(1))) not in (1, N_FOLDS):
-        raise InputError(where, f"deals the rows out to {arrays['folds']} folds, not to {N_FOLDS}")
+        raise InputError(where, f"assigns the rows to {arrays['folds']} folds, not to {N_FOLDS}")
     # Shapes and bounds of the combinations that the query describes.
     if "parts" in arrays:
         read_average(query.options, arrays).check()

@@ -25,7 +25,7 @@ ALIGNED = 64
 
 @dataclass(frozen=True)
 class Kept:
-    """Where some named arrays stand in the file of a store."""
+    """The positions of some named arrays in the file of a store."""
 
     file: BinaryIO
     offset: int
@@ -58,7 +58,7 @@ class Store:
     dtype : "float32" or "float64"
         Of numbers that `keep` rounds.
     folder : path, optional
-        Where the file is; by default where temporary files are, which TMPDIR says.
+        Where the file is; by default the folder of temporary files (TMPDIR).
 
     Examples
     --------

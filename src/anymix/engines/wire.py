@@ -1,4 +1,4 @@
-"""Queries to sites and their responses as bytes, whatever carries them.
+"""Queries to sites and their responses as bytes, for any transport.
 
 A message is a safetensors file: "head", JSON as bytes, and arrays "0.name", "1.name", ...
 
@@ -59,7 +59,7 @@ class Refusal(Exception):
 
 @contextmanager
 def refusing(kind: str) -> Iterator[None]:
-    """Refuse whatever fails in the block: what an error says may be of rows."""
+    """Refuse whatever fails in the block, as an error message may reveal rows."""
     try:
         yield
     except Refusal:
@@ -79,7 +79,7 @@ def load_queries(message: bytes) -> list[Query]:
     head, arrays = _load(message)
     n = head.get("n")
     if type(n) is not int or not 0 < n <= MOST_QUERIES:
-        raise InputError("a message", f"has {n!r:.20} queries; 1 to {MOST_QUERIES} can be")
+        raise InputError("a message", f"has {n!r:.20} queries; 1 to {MOST_QUERIES} are allowed")
     return [unpack(each) for each in _sets(arrays, n)]
 
 
@@ -117,7 +117,7 @@ def _load(message: bytes) -> tuple[dict[str, Any], Arrays]:
     head = plain_json(packed.tobytes())
     form = head.get("form") if isinstance(head, dict) else None
     if form != FORM:
-        raise InputError("a message", f"has form {form!r:.20}, this anymix speaks {FORM}; update")
+        raise InputError("a message", f"has form {form!r:.20}, this version reads {FORM}; update")
     return head, _plain(arrays)
 
 

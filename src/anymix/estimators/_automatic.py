@@ -229,7 +229,7 @@ def with_set_aside(
 ) -> LearningSettings:
     """Return the settings with the numbers of the sources that are set aside.
 
-    Where the rows themselves have chosen whom, the certificate is spread over all they could.
+    If the rows themselves have chosen these, the certificate covers all possible choices.
     """
     chosen = check_set_aside(asked, names)
     if asked == "worst":

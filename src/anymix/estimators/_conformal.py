@@ -89,8 +89,9 @@ def cross_fitted(
 ) -> Judges:
     """Score each row by the part of the model that was learned without it.
 
-    Its error scale is learned from the other rows, its training rows.  A sole part has seen all
-    rows; `held_out` has what it predicts for each by pools that were learned without it, if known.
+    Its error scale is learned from the other rows, its training rows.  A single part has seen all
+    rows; `held_out` has its predictions for each row by pools that were learned without it, if
+    known.
     """
     K, m = len(used.parts), tables.n_points
     fold = np.zeros(m, dtype=np.intp)

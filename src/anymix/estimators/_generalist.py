@@ -171,8 +171,8 @@ def _name_features(model: Any, like: Any) -> None:
 def trainer_of(model: Any) -> GeneralistTrainer | None:
     """Return how a model's generalist is learned, once its sources are there; None: it has none.
 
-    Of given sources nothing is known but their models, so that "auto" trains nothing.  By sums
-    there is none where the sources' models have no columns in common.
+    For given sources only their models are known, so that "auto" trains nothing. By sums there is
+    none if the sources' models have no columns in common.
     """
     wanted = model.generalist
     if not model.consult or len(model.source_names_) < 2 or wanted is None:

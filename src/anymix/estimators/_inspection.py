@@ -252,7 +252,7 @@ class FittedEvidence:
         Parameters
         ----------
         X, y, sample_domain : rows, their labels or numbers, the source of each, optional
-            Rows that `fit` has seen are recognised, and earn no confidence.
+            Rows that `fit` has seen are recognised, and get no guarantee.
         groups : array (n,), optional
             What rows that depend on each other have in common, such as the patient: those of one
             group count as one draw, and so do copies of a row.
@@ -317,8 +317,8 @@ class FittedEvidence:
     def seen_domains(self, X: Any, sample_domain: ArrayLike) -> list[str]:
         """Return the domains whose rows here were among those of `fit`, by their values.
 
-        They need not be the sources that it was fitted to.  A model that was fitted to tables has
-        seen no rows: see `seen_among`.
+        These domains may differ from the sources of the model.  A model that was fitted to tables
+        has seen no rows: see `seen_among`.
         """
         seen = getattr(self, "seen_", None)
         if seen is None or not seen.knows_rows:
@@ -337,7 +337,7 @@ class FittedEvidence:
 def certification_cut(
     model: Any, new: Tables, measure: str | Loss | None, share: float | None
 ) -> dict[str, Any]:
-    """Where losses of new rows are clipped: by the rows of fit or, without them, as fit has."""
+    """Where losses of new rows are clipped: from the rows of fit or, without them, as in fit."""
     if hasattr(model, "tables_"):
         return usual_cut(model.tables_, model.held_out_, model.loss, measure, new, share)
     stored = model.certificate_ if measure is None else None

@@ -42,7 +42,7 @@ class LearnerChoice(Record):
     """The learner of the sources, and the held-out losses that it was chosen by.
 
     A loss is the mean over sources of the loss of each source's own model on its own held-out rows.
-    Of those that are not clearly worse than the best the generalist decides, too.
+    Among those that are not clearly worse than the best, the generalist decides, too.
     `names` are all that were compared, the chosen one first; `losses`, their `differences` to the
     chosen one with standard `errors`, and `n_rows` are of the rows that both were compared on.
     `generalist` is the learner of a generalist of pooled rows, chosen by its own losses.
@@ -150,7 +150,7 @@ class _Race:
 
 
 class ChosenLearner(NamedTuple):
-    """The choice, and models without some of the folds: of the sources and of a generalist."""
+    """The choice, and the models of sources and generalist that were trained without some folds."""
 
     choice: LearnerChoice
     trained: dict[int, list[Source]]
@@ -169,7 +169,7 @@ def choose_learner(
     """Choose the learner with the smallest mean loss of the sources' own models.
 
     All candidates are trained without the first fold; those that are worse by more than `CLEARLY`
-    standard errors are dropped, and the others go on until `ENOUGH_ROWS` rows have judged them.
+    standard errors are dropped, and the others go on until `ENOUGH_ROWS` rows have evaluated them.
     Without `general` there will be no generalist, and none is trained here.
     """
     race = _Race(rows, len(trainer.names), classes is not None)

@@ -47,8 +47,8 @@ def losses_on_mixtures(
 ) -> tuple[Interval, FloatArray]:
     """Evaluate each version of each method, from its losses (m,) or probabilities (m, c).
 
-    A method has one version, or one for each domain alone and each mixture.  Returns what each
-    comes to on the mixtures (a, t), and on each domain alone (a, p).
+    A method has one version, or one for each domain and each mixture.  Returns the losses on the
+    mixtures (a, t), and on the domains (a, p).
     """
     p = weights.shape[1]
     if judge.kind == "auc":
@@ -143,7 +143,7 @@ def mean_interval(
 
 
 def wilson(mean: float, n: float, alpha: float) -> tuple[float, float]:
-    """Ends of the shares m that a test does not refute: |m − mean| ≤ z √(m (1 − m)/n)."""
+    """Ends of Wilson's interval, the m with |m − mean| ≤ z √(m (1 − m)/n)."""
     z = float(stats.norm.isf(alpha / 2))
     shrunk = 1.0 + z * z / n
     centre = (mean + z * z / (2 * n)) / shrunk
@@ -233,8 +233,8 @@ def areas(versions: list[FloatArray], y: NDArray[Any], weights: FloatArray, z: f
 def is_privileged(model: Any) -> bool:
     """Whether a model, or a part of it, uses privileged information.
 
-    A model that states `privileged` is taken at its word; of a search the best counts, of any other
-    estimator the estimators among its parameters.
+    The attribute `privileged` of a model decides; for a search that of the best estimator, for any
+    other estimator those of the estimators among its parameters.
 
     Examples
     --------
@@ -277,12 +277,12 @@ def _for_mixture(model: Any, mixture: FloatArray) -> Any:
 
 
 def has_tags(model: Any) -> bool:
-    """Whether a model says what it is, as those of scikit-learn do; others just predict."""
+    """Whether a model has tags, as scikit-learn's estimators do; others just predict."""
     return hasattr(model, "__sklearn_tags__")
 
 
 def judge_for(models: Mapping[str, Any], measure: str | Loss | None) -> Measure:
-    """Return what is asked for, else the usual loss; what is for labels must have labels."""
+    """Return the requested measure, else the usual loss; measures of labels need labels."""
     if not models:
         raise ValueError("there are no models to compare.")
     if measure is None:

@@ -61,7 +61,7 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
         X = X.iloc[:, 0] if len(X.columns) == 1 else X
     columns, texts = vars(estimator).get("columns_"), is_text(X)
     if texts and columns is not None:
-        raise InputError("X", "holds texts, where a table was learned from; give its columns")
+        raise InputError("X", "holds texts, but the model learned from a table; give its columns")
     if texts:
         _check_texts(X)
     elif not reset and vars(estimator).get("of_texts_"):
@@ -121,7 +121,7 @@ def _finite(X: FloatArray, columns: Any) -> FloatArray:
 def not_numbers(X: Any, names: Sequence[str] = (), missing: bool = True) -> str | None:
     """Describe a column that holds text or missing values; None if all are complete numbers.
 
-    `names` are those of the columns of an array; without `missing`, missing values are no fault.
+    `names` are those of the columns of an array; without `missing`, missing values are accepted.
 
     >>> not_numbers(np.array([[1.0, 2.0], [3.0, np.nan]]))
     'column 1 has missing values (NaN)'
@@ -174,7 +174,7 @@ def check_domains(
         return np.asarray(names or ["source"]), np.zeros(n, dtype=np.intp)
     if isinstance(sample_domain, str):
         raise InputError(
-            f"sample_domain={sample_domain!r:.60}", "is a word, and not the source of each row"
+            f"sample_domain={sample_domain!r:.60}", "is a string; give the source of each row"
         )
     domain = one_column(sample_domain, "sample_domain")
     if domain.shape[0] != n:
@@ -238,7 +238,7 @@ def known_sources(
         known = list(map(str, position))
         raise InputError(
             "sample_domain",
-            f"names {unknown[0]!r:.60}, which is no source of the model; give one of "
+            f"names {unknown[0]!r:.60}, which is not a source of the model; give one of "
             f"{', '.join(known)}, or None where the source is not known"
             f"{did_you_mean(unknown[0], known)}",
         )
@@ -276,9 +276,7 @@ def check_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
 def check_groups(groups: ArrayLike, n: int) -> NDArray[np.intp]:
     """Number the groups of n rows."""
     if isinstance(groups, str):
-        raise InputError(
-            f"groups={groups!r:.60}", "is a word, and not the group of each row; give one for each"
-        )
+        raise InputError(f"groups={groups!r:.60}", "is a string; give the group of each row")
     known = one_column(groups, "groups")
     if known.shape[0] != n:
         raise ValueError(f"groups has {known.shape[0]} entries for {n} rows.")

@@ -74,7 +74,7 @@ def folds_of(rows: Rows, n_folds: int, classification: bool, seed: Any) -> NDArr
     """Assign the rows of each domain to folds, stratified by class, at random.
 
     Each class of two rows or more is then in the training rows of every fold.  Groups stay whole.
-    A splitter of scikit-learn deals the rows its own way, but for groups that it would part.
+    A splitter of scikit-learn assigns the rows, except that groups still stay whole.
     """
     check(n_folds, "cv", FOLDS)
     if not isinstance(n_folds, Integral):
@@ -124,7 +124,7 @@ def draws_of(rows: Rows, k: int, by_class: bool) -> NDArray[np.intp]:
 def without_small(model: Any, rows: Rows) -> Rows:
     """Leave domains out that have too few rows to be a source, and warn of all small ones at once.
 
-    A source needs a row to learn from and one to be judged by; with refit=False, it needs two to
+    A source needs a training row and an evaluation row; with refit=False, it needs two to
     learn from without each fold.  Rows of one group count as one.  The model of a source that is
     left with one class, or one row, is trained on all rows, see `SourceTrainer.predictors`.  Rows
     of one class favour whoever names it, and few rows say little: such sources are set aside, see
@@ -153,7 +153,7 @@ def without_small(model: Any, rows: Rows) -> Rows:
         raise InputError(
             "sample_domain",
             f"names {len(names)} sources of fewer than {least} rows each; merge some, so that each "
-            "has rows to learn from and rows to be judged by",
+            "has training rows and evaluation rows",
         )
     aside = [k for k, n in enumerate(sizes) if n < few and k not in [*small, *pooled]]
     named = [[names[k] for k in some] for some in (pooled, aside, small)]

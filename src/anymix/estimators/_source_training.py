@@ -117,8 +117,8 @@ def fit_part(
 ) -> Any:
     """Fit a clone of a learner or density; an error about unsuitable X names a remedy.
 
-    `names` are those of the columns, where X is an array of encoded ones.  A pipeline
-    sees to its own columns, so its own error stands.
+    `names` are those of the columns, where X is an array of encoded ones.  A pipeline handles its
+    own columns, so its own error is kept.
     """
     try:
         return fit_with_weight(model, X, y, weight)
@@ -209,10 +209,10 @@ def without_empty(X: Any) -> Any:
 class SourceTrainer:
     """Trains the sources of a model, or uses those that were passed.
 
-    Without `weighs` no density is needed: all sources count alike everywhere.  `columns` are those
-    that the rows were encoded by, which no longer show which of them hold categories.  A source
-    whose rows cannot train a model has one of all rows or, without `share_rows`, one of its own
-    rows and of a copy of one of them for each label that it lacks.
+    Without `weighs` no density is needed: all sources have equal weight everywhere.  `columns` are
+    those that the rows were encoded by, which no longer show which of them hold categories.  A
+    source whose rows cannot train a model has one of all rows or, without `share_rows`, one of its
+    own rows and of a copy of one of them for each label that it lacks.
     """
 
     names: NDArray[Any]
@@ -321,7 +321,7 @@ class SourceTrainer:
         return out
 
     def blank(self, rows: Rows, classes: NDArray[Any] | None) -> Tables:
-        """Tables of the right shape, with nothing in them but what is known of the rows."""
+        """Tables of the right shape, filled only with what is known of the rows."""
         p, m = len(self.names), rows.y.size
         shape = (p, m) if classes is None else (p, m, len(classes))
         targets = rows.y if classes is None else positions(rows.y, classes)

@@ -255,7 +255,7 @@ def _line(X: Any, along: str | int, weights: FloatArray) -> tuple[FloatArray, Fl
 def _column(X: Any, along: str | int) -> Any:
     if hasattr(X, "columns"):
         if along not in list(X.columns):
-            raise InputError("along", f"names {along!r}, which is no column of X")
+            raise InputError("along", f"names {along!r}, which is not a column of X")
         return X[along]
     table = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
     n = table.shape[1] if table.ndim == 2 else 0

@@ -252,7 +252,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
     def model_weights(self, X: Any, *, frame: bool = False) -> Any:
         """The weight of each source's *model* at each row, through all pools: (n, p).
 
-        Σ_k weight_k(x) a_kj, with a_kj the weight of source j's model in the pool of source k.  Of
+        Σ_k weight_k(x) a_kj, with a_kj the weight of source j's model in the pool of source k.  For
         labels these are weights of logarithms, which need not sum to 1.  What a second round of
         training has used counts as the source's own.  A generalist that may be consulted has a
         last column, (n, p + 1).  frame=True is as in `source_weights`.

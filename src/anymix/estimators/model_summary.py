@@ -101,7 +101,7 @@ def _check_summarised(model: Any, comparison: Any, certificate: Any) -> None:
     """Refuse what no report can be made of."""
     if not isinstance(model, DistributionWeighting):
         raise TypeError(
-            "a report is of a DistributionWeightedRegressor or -Classifier; got "
+            "a report needs a DistributionWeightedRegressor or -Classifier; got "
             f"{type(model).__name__}, which goes into compare with one."
         )
     if comparison is not None and not isinstance(comparison, Comparison):

@@ -25,10 +25,11 @@ from anymix.sources import (
 
 
 class Rival(NamedTuple):
-    """Another way, and the model's loss less its own; see `Verdict` for the shapes.
+    """An alternative, and the model's loss less its loss; see `Verdict` for the shapes.
 
-    name is "average", of what the sources say; "own", each source's model at home; "constant", the
-    best answer that looks at no row; or "chance", all labels alike, where labels are not known.
+    name is "average", of the sources' predictions; "own", each source's model on its own rows;
+    "constant", the best constant prediction; or "chance", all labels alike, where labels are not
+    known.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Rival(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Verdict(Record):
-    """What a model loses, and others on the same rows.
+    """The losses of a model and of the alternatives on the same rows.
 
     Arrays are (p + 1,): each source, and then all of them in equal parts.  The intervals of the p
     sources hold together, those of all for themselves.
@@ -76,7 +77,7 @@ def verdicts(
     fresh: bool = True,
     measure: str | Loss | None = None,
 ) -> tuple[Verdict, ...]:
-    """Judge what a model has said at the points of tables, (m,) or (m, c).
+    """Compare a model's predictions `said` at the points of tables, (m,) or (m, c), with others.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ TELLS = 0.05
 def labels_named(outcomes: FloatArray, labels: NDArray[np.integer]) -> float:
     """The share of rows whose label one number identifies: outcomes (p, m), labels (m,) from 0.
 
-    Each fifth of the rows is guessed from the others, so that chance names none.
+    Each fifth of the rows is predicted from the others, so that chance identifies none.
 
     Examples
     --------

@@ -204,8 +204,8 @@ def _in_density(source: Source, training: Training, packed: Packed) -> Counter[s
 def rare_in_texts(documents: Iterable[Any], words: set[str]) -> int:
     """Count the words, under any tokenisation, that occur in one to four documents.
 
-    Words that are met as such are counted so, and others, as numbers of telephones or pairs of
-    words, wherever their letters stand.
+    Words that occur as such are counted so; others, such as telephone numbers or pairs of words,
+    wherever their characters occur.
     """
     texts = [str(document).lower() for document in documents]
     counts = _met(texts, words)

@@ -259,7 +259,7 @@ def parse_json(content: bytes, where: str, most_marks: int = MOST_MARKS) -> Any:
 
 
 def parse_manifest(content: bytes) -> Manifest:
-    """Check every field of a manifest; what is not known is refused."""
+    """Check every field of a manifest; unknown fields are refused."""
     data = parse_json(content, MANIFEST)
     check(isinstance(data, dict), "is not a JSON object")
     check(

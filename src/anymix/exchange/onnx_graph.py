@@ -379,8 +379,8 @@ def finished(
 def round_thresholds(onnx: Any, nodes: Sequence[Any]) -> None:
     """Round thresholds of trees as rows are rounded, in place: x ≤ t gives fl(x) ≤ fl(t).
 
-    Boosted trees compare in float64, and often with a number that rows have: of these half would
-    else fall on the other side.
+    Boosted trees compare in float64, and often with a number that rows have: otherwise half of
+    these would fall on the other side.
     """
     trees = (node for node in nodes if node.op_type.startswith("TreeEnsemble"))
     for attribute in chain.from_iterable(node.attribute for node in trees):

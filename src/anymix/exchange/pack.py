@@ -173,7 +173,7 @@ def _check_given(source: Any, held_out: Any, folder: str | Path | None) -> None:
     """Refuse what is no source, its name, held-out rows that are no pair, a folder that exists."""
     if not isinstance(source, Source):
         raise InputError(
-            f"a {type(source).__name__}", "is no Source; give the source first, then the folder"
+            f"a {type(source).__name__}", "is not a Source; give the source first, then the folder"
         )
     if held_out is not None and (isinstance(held_out, str | Path) or len(held_out) != 2):
         raise InputError("held_out", "must be the pair (X, y) of rows and labels, and no file")

@@ -32,7 +32,7 @@ POWERS = 12  # of the size of an error
 
 
 def round_outcomes(outcomes: FloatArray, loss: str) -> FloatArray:
-    """Round outcomes of either loss: (p, m), or probabilities (p, m, c) with the label's first.
+    """Round outcomes (p, m), or class probabilities (p, m, c), the true label's first.
 
     Examples
     --------

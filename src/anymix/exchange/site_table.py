@@ -104,7 +104,7 @@ def check_site(arrays: dict[str, NDArray[Any]], p: int, loss: str, path: Path) -
     if not (log_r.max() <= 1e-6 and np.abs(logsumexp(log_r, axis=0)).max() < 1e-6):
         raise AuditError(path, "has numbers that cannot be responsibilities or outcomes")
     if not (np.abs(total[total != -np.inf]) <= LARGEST_LOG).all():
-        raise AuditError(path, "has a log_total that is no logarithm of a density")
+        raise AuditError(path, "has a log_total that cannot be the logarithm of a density")
     _check_coarse(arrays, m, path)
     low, high = BOUNDS[loss]
     wrong = ~((outcomes >= low) & (outcomes <= high))
@@ -128,7 +128,7 @@ def _check_coarse(arrays: dict[str, NDArray[Any]], m: int, path: Path) -> None:
     if not sound or not (np.abs(own) <= LARGEST_LOG).all() or (np.diff(own) < 0).any():
         raise AuditError(path, "has quantiles that do not rise, or are none")
     if not is_histogram(both, m):
-        raise AuditError(path, "has a histogram that is none of its rows")
+        raise AuditError(path, "has a histogram that cannot be of its rows")
 
 
 MIN_ROWS = 20

@@ -281,7 +281,7 @@ def _add_evidence(model: Any, folder: Path, record: dict[str, Any], verify: bool
         raise ValueError(f"the tables are not of {len(model.source_names_)} sources")
     model.tables_.check_loss(model.loss, model.rule)
     if held_out is None and members:
-        raise ValueError("it does not tell what its members predict")
+        raise ValueError("it lacks the predictions of its members")
     model.held_out_ = held_out
     if held_out is None:
         restore_held_out(model)
@@ -316,7 +316,7 @@ def _check_without_tables(record: dict[str, Any], several: bool) -> None:
     if stated := [name for name in names if record.get(name) is not None]:
         raise ValueError(f"it has the entry {stated[0]!r}, and no tables that show it")
     if record["has_densities"] or record["at_label"]:
-        raise ValueError("it says of what kind its tables are, and has none")
+        raise ValueError("it states the type of its tables, and has none")
     parts = [] if several else record["combination"]["parts"]
     if any(part.get("calibration") or part.get("consulting") for part in parts):
         raise ValueError("a model of one source has parts that only several sources need")
@@ -390,8 +390,8 @@ def summarise_folder(
     if not hasattr(model, "tables_"):
         raise InputError(
             folder,
-            "was learned from rows that stayed at their sites, so that there are none to show this "
-            "by; give rows of your own",
+            "was learned from rows that stayed at their sites, which are needed for this; "
+            "give rows of your own",
         )
     kept, _ = saved.get("comparison", (None, None))
     if measure is not None and kept is not None and kept.measure != check_measure(measure):
@@ -401,7 +401,7 @@ def summarise_folder(
     if ranked and kept is None and model.tables_.at_label:
         raise InputError(
             folder,
-            "tells what was said at each label alone, which gives no area under the ROC curve; "
+            "holds only predictions for each label, which give no area under the ROC curve; "
             "keep that of new rows by anymix compare --held-out ... --measure auc --save",
         )
     # A kept comparison of rows takes the place of that of fit, which need not tell labels.

@@ -188,7 +188,7 @@ def model_from_dict(record: dict[str, Any]) -> Any:
     # Sources that were set aside are some of the sources, each named once, and not all.
     words = isinstance(aside, list) and all(isinstance(name, str) for name in aside)
     if not words or len({*aside} & {*names}) < len(aside) or len(aside) > max(len(names) - 2, 0):
-        raise ValueError("the sources set aside are not some of the sources")
+        raise ValueError("a source that is set aside is not one of the sources")
     if len(names) > 1:
         model.set_aside_ = tuple(name for name in names if name in aside)
         _restore_evidence(model, record)
@@ -237,7 +237,7 @@ def _from_settings(record: dict[str, Any], rule: str, p: int) -> Any:
     if not isinstance(task, str) or task not in TASKS:
         raise ValueError(f"the task {task!r:.60} is not known.")
     if not is_text(record["anymix"], 60):
-        raise ValueError("the version of anymix is not a word")
+        raise ValueError("the version of anymix is not a string")
     stated = record["settings"]
     check_entries(stated, SETTINGS, "settings", (ASIDE, CONSULT, MIXTURES))
     for name, (least, most) in RANGES.items():
@@ -364,12 +364,12 @@ def read_seen(stated: Any) -> Seen:
 
 
 def read_choice(stated: Any) -> DensityChoice:
-    """What was tried has short names that differ, and losses; the chosen one is among it."""
+    """Candidates have short, different names, and losses; the chosen one is among them."""
     found = restored(DensityChoice, stated)
     names, losses = found.names, np.asarray(found.losses)
     sound = 0 < len(names) <= MOST_CHOICES and len({*names}) == len(names)
     if not sound or not all(is_text(name, LONGEST_NAME) for name in names):
-        raise ValueError("the densities that were tried have no sound names")
+        raise ValueError("the densities that were tried have invalid names")
     if losses.shape != (len(names),) or not np.isfinite(losses).all():
         raise ValueError("the densities that were tried do not have a loss each")
     if found.chosen not in names or found.novelty not in (None, *names) or found.n_rows < 1:
@@ -378,12 +378,12 @@ def read_choice(stated: Any) -> DensityChoice:
 
 
 def read_learner_choice(stated: Any) -> LearnerChoice:
-    """What was compared has short names that differ, and numbers; the chosen one is the first."""
+    """Candidates have short, different names, and numbers; the chosen one is the first."""
     found = restored(LearnerChoice, stated)
     names = found.names
     sound = 0 < len(names) <= MOST_CHOICES and len({*names}) == len(names)
     if not sound or not all(is_text(name, LONGEST_NAME) for name in names):
-        raise ValueError("the learners that were compared have no sound names")
+        raise ValueError("the learners that were compared have invalid names")
     numbers = (found.losses, found.differences, found.errors, found.n_rows)
     if not all(one.shape == (len(names),) and np.isfinite(one).all() for one in numbers):
         raise ValueError("the learners that were compared do not have a loss each")

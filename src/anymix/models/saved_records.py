@@ -54,8 +54,8 @@ Rules = Iterator[tuple[Any, str]]
 def add_record(folder: str | Path, part: str, record: Any, model: str | None = None) -> None:
     """Write a record next to model.json: "certificate", "comparison" or "traffic".
 
-    `model` is the SHA-256 of the model.json that it is of; a folder that has another one by now is
-    refused.
+    `model` is the SHA-256 of the model.json that it is of; a folder whose model has changed since
+    is refused.
     """
     folder = Path(folder)
     check_free(folder / FILES[part])

@@ -113,7 +113,7 @@ def certify_sites(
 ) -> tuple[Certificate, list[str]]:
     """Certify a model on new rows; name the sources whose rows are not new.
 
-    Rows that the model was learned from earn no confidence.  `measure` is certified in place of the
+    Rows that the model was learned from get no guarantee.  `measure` is certified in place of the
     loss: "error_rate", "mae", ...  Any subpopulation of at least that share is bounded as well.
     """
     (tables, seen), model = _joined(sites, saved), saved.model

@@ -164,7 +164,7 @@ def write_source(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def router_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
-    """Write the classifier of sources that took the place of densities; None if there is none."""
+    """Write the classifier of sources that replaces the densities; None if there is none."""
     if model.router_ is None or len(model.sources_) < 2:
         return None
     return density_to_arrays(model.router_)[1]

@@ -155,7 +155,7 @@ HISTOGRAM_TYPES = NOVELTY_TYPES | {"totals": np.float64, "total_sizes": np.int64
 
 
 def novelty_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
-    """Return the log-densities at home and their number; None where the tables give them, too."""
+    """Return the log-densities of own rows and their number; None if the tables hold them."""
     novelty: Novelty | None = getattr(model, "novelty_", None)
     if novelty is None or novelty.is_of(model.tables_):
         return None
@@ -180,10 +180,10 @@ def read_novelty(path: Path, arrays: dict[str, NDArray[Any]], tables: Tables) ->
         return Novelty(own)
     both, sizes = arrays["totals"], arrays["total_sizes"]
     if sizes.shape != rows.shape or (sizes < 1).any() or both.shape != (2, int(sizes.sum())):
-        raise AuditError(path, "has not one histogram of each source")
+        raise AuditError(path, "does not have one histogram for each source")
     totals = np.split(both, np.cumsum(sizes)[:-1], axis=1)
     if not all(is_histogram(one, n) for one, n in zip(totals, rows.tolist(), strict=True)):
-        raise AuditError(path, "has a histogram that is none of the rows of its source")
+        raise AuditError(path, "has a histogram that cannot be of its source's rows")
     return Novelty(own, tuple(totals))
 
 
@@ -196,7 +196,7 @@ def _sorted_parts(
         raise AuditError(path, "has not as many numbers of each source as it can have rows")
     # A density may be zero, and its logarithm then -inf.
     if np.isnan(values).any() or (values == np.inf).any():
-        raise AuditError(path, "has numbers that are no logarithms of densities")
+        raise AuditError(path, "has numbers that cannot be logarithms of densities")
     parts = np.split(values, np.cumsum(sizes)[:-1])
     if any((part[1:] < part[:-1]).any() for part in parts):
         raise AuditError(path, "has numbers that are not sorted")

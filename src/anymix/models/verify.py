@@ -40,9 +40,9 @@ MEASURED = (
 
 
 def verify_evidence(model: Any, record: dict[str, Any]) -> None:
-    """Raise a ValueError if consulting, predictions or a record is not what the tables give.
+    """Raise a ValueError if consulting, predictions or a record do not agree with the tables.
 
-    Pools of another version, and z that was adapted since, cannot be compared.
+    Pools of another version, and a z that was adapted later, are not compared.
     """
     same_version, used = record["anymix"] == __version__, model.result_.combination
     # Other pools of another version give other predictions.

@@ -117,7 +117,7 @@ def to_share(model: Any) -> Any:
     """Return the model with all that predicts and its certificate, and no other evidence."""
     if model.result_.members:
         raise ValueError(
-            "a model with refit=False deploys the models of its folds, which tell of single rows; "
+            "a model with refit=False deploys the models of its folds, which reveal single rows; "
             "share one of its members_, or fit it with refit=True."
         )
     shared, certificate = copy(model), model.certificate_

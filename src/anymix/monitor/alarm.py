@@ -58,21 +58,21 @@ class Alarm(Record):
     Attributes
     ----------
     rings : bool
-        Whether p_value ≤ level, or its part for this look: traffic is no mixture of the sources.
+        Whether p_value ≤ level, or its part for this test: traffic is not a mixture of the sources.
     p_value : float
-        How often traffic that is a mixture looks as strange.
+        The probability that traffic from a mixture looks at least as unusual.
     level : float
-        The rate of false alarms: of this look, or of all looks together.
+        The rate of false alarms: of this test, or of all repeated tests together.
     distance : float
         The largest gap between the distribution functions of traffic and mixture, over all scores:
         how much of the traffic, at least, the mixture does not explain.
     look : int or None
-        Which look at traffic it is, 1, 2, …, of a monitor that looks again and again.
+        The number of this test of the traffic, 1, 2, …, if it is tested repeatedly.
     n_outliers : int
         Rows of traffic that are more unusual than every held-out row.
     tested : bool
-        False where no held-out rows are known that densities in use score as they score traffic;
-        then p_value is 1 and says nothing.
+        False if no held-out rows can be scored as traffic is scored; then p_value is 1 and means
+        nothing.
     """
 
     rings: bool

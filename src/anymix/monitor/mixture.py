@@ -44,7 +44,7 @@ class MixtureEstimate(Record):
     ----------
     mixture, lower, upper : array (p,)
         λ̂ on the simplex, and the interval of each entry, one by one: λ_k lies in [lower_k, upper_k]
-        with this confidence, whichever k is asked about.  That all p hold at once is less sure.
+        with this confidence, whichever k is asked about.  The joint confidence of all p is lower.
     condition_number : float
         Of C: 1 if responsibilities name the source of each row, infinite if two sources cannot be
         separated; errors in mean r grow by at most this factor, relatively.
@@ -74,7 +74,7 @@ class MixtureEstimate(Record):
             return self.lower, self.upper
         if self.joint_lower is None or self.joint_upper is None:
             raise ValueError(
-                "this record was written before intervals that hold all at once were; estimate "
+                "this record was written before joint intervals were introduced; estimate "
                 "the mixture again."
             )
         return self.joint_lower, self.joint_upper

@@ -23,7 +23,7 @@ def novelty_scores(
     Parameters
     ----------
     log_densities : array (p, n)
-        log D_k(x_i) of the points; −inf where a source says impossible.
+        log D_k(x_i) of the points; −inf for a density of zero.
     reference_log_densities : array (p, m)
         The same for held-out rows of the sources, on which no density was trained.
     sample_domain : array (m,)

@@ -157,7 +157,7 @@ class Monitor:
         histograms: Sequence[FloatArray] = (),
         **settings: Any,
     ) -> Self:
-        """Watch a fitted model by what its sources said of held-out rows, without the rows.
+        """Watch a fitted model by its sources' predictions for held-out rows.
 
         tables are those that the model was learned from, unless others are given; `settings` are
         losses, method, confidence, level and n_bootstrap.  Without losses, those for
@@ -249,8 +249,8 @@ class Monitor:
     ) -> TrafficReport:
         """Return the mixture of the rows X, the alarm, a sentence and, if known, the loss.
 
-        Of a monitor that looks at traffic again and again, say which look it is: 1, 2, 3, …  Then
-        the chance that any of them ever rings falsely is at most the level; see `mixture_alarm`.
+        If traffic is tested repeatedly, pass the number of the test as `look`: 1, 2, 3, … The
+        probability of any false alarm is then at most the level; see `mixture_alarm`.
         """
         self._check()
         check_level(self.level, self.n_bootstrap, look)

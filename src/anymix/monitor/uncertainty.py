@@ -122,7 +122,7 @@ def _unseen(inverted: FloatArray, reference: FloatArray, domain: NDArray[np.intp
 
 
 def less_sure(r: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
-    """r_k^b / Σ_j r_j^b, b ≤ 1 the power that tells the sources of these rows best.
+    """r_k^b / Σ_j r_j^b, b ≤ 1 the power that identifies the sources of these rows best.
 
     The mean over sources of mean log r of the right one is concave in b: the search may stop
     where it no longer rises.

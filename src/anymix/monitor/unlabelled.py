@@ -29,7 +29,7 @@ class ExpectedLoss(Record):
     Attributes
     ----------
     value, lower, upper : float
-        Σ_k λ̂_k L_k and its interval, which carries the doubt about λ̂ and that about the L_k.
+        Σ_k λ̂_k L_k and its interval, which covers the uncertainty of λ̂ and that of the L_k.
     confidence : float
         Of the interval.
     source_losses : array (p,)
@@ -77,9 +77,9 @@ def expected_loss(
 ) -> ExpectedLoss:
     """Estimate the loss of a model on unlabelled traffic.
 
-    The value is Σ_k λ̂_k L_k.  The interval is for Σ_k λ_k L_k with the true λ and L_k: rows are
-    finite at both ends, and a held-out row enters C and L_k at once, so that both errors are
-    taken together.  It never leaves the intervals of the L_k, and no loss below zero is stated
+    The value is Σ_k λ̂_k L_k.  The interval is for Σ_k λ_k L_k with the true λ and L_k: both
+    samples are finite, and a held-out row enters both C and L_k, so that both errors are estimated
+    jointly.  It never leaves the intervals of the L_k, and no loss below zero is stated
     where none was seen.
 
     Parameters

@@ -44,7 +44,7 @@ def number(value: float | None, digits: int, sign: bool = False) -> str:
 
 
 def significant(value: float | None, sign: bool = False) -> str:
-    """Write four digits that count, as the sentence of a certificate does."""
+    """Write four significant digits, as the sentence of a certificate does."""
     if value is None:
         return "–"
     return f"{value:{'+' if sign else ''}.4g}".replace("-", "−")
@@ -109,7 +109,7 @@ def section(anchor: str, title: str, lead: str, body: str) -> str:
 
 
 class Unit(MetricUnit):
-    """A unit that writes: shares are written as per cent, their differences as points."""
+    """A unit with formatting: shares are written in per cent, their differences in points."""
 
     @property
     def scale(self) -> float:
@@ -133,7 +133,7 @@ class Unit(MetricUnit):
         return number(self.scale * value, digits, sign) + "\u00a0%" * self.share
 
     def gap(self, value: float | None, digits: int) -> str:
-        """Write a difference for a cell: of shares in points, which are no per cent of anything."""
+        """Write a difference for a cell: differences of shares are in percentage points."""
         return number(None if value is None else self.scale * value, digits, True)
 
     def said(self, value: float | None, digits: int) -> str:

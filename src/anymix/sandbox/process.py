@@ -32,8 +32,8 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 class LimitedProcess:
     """One process that runs untrusted graphs; threads wait for each other.
 
-    One that dies of a request is replaced at the next.  Requests that were given up, as by Ctrl-C,
-    end it too: the next would read the answer of the last.
+    If it dies during a request, the next request starts another.  Requests that were given up, as
+    by Ctrl-C, end it too: the next would read the answer of the last.
 
     Examples
     --------

@@ -92,6 +92,6 @@ def blocks_of(rows: Any, block: int) -> Iterator[tuple[int, int]]:
 
 
 def cause_of(error: Exception) -> str:
-    """Return the end of what onnxruntime says, on one line and printable."""
+    """Return the end of onnxruntime's message, on one line and printable."""
     text = str(error).split("\n")[0].split(" : ")[-1][-160:].rstrip(".")
     return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -34,7 +34,7 @@ OPEN = 2**25
 
 
 class Desk:
-    """What is done with requests: graphs that are open, by name, and rows that were laid down."""
+    """The state behind requests: open graphs, by name, and stored rows."""
 
     def __init__(self, layers: list[str] | None = None) -> None:
         self.layers = layers or []
@@ -163,7 +163,7 @@ def try_out(
     own: int = 0,
     classes: bool = False,
 ) -> None:
-    """Try rows that were made up, and given ones; the first `own` are of the predictor's kind."""
+    """Try synthetic rows, and given ones; the first `own` are of the predictor's kind."""
     check_shapes(graph, dtype, n_features)
     session = open_session(graph.content)
     made_up = _made_up(dtype, n_features)
@@ -191,7 +191,7 @@ def judge(session: Any, rows: Any, block: int, own: int, classes: bool) -> None:
 
 
 def in_company(session: Any, rows: Any, block: int) -> Array:
-    """Return the answers, which must not depend on what else is asked, or on when."""
+    """Return the outputs, which must not depend on other requests, or on their order."""
     rng, n = np.random.default_rng(0), len(rows)
     answers = ask_in_blocks(session, rows, block)
     scale = TOLERANCE * (1 + np.nanmax(np.abs(np.where(np.isfinite(answers), answers, 0.0))))

@@ -80,7 +80,7 @@ class Block:
     def answer(self, name: str, options: Options, arrays: Arrays) -> Arrays:
         """Answer a query."""
         if name not in QUERIES:
-            raise InputError(f"the question {name!r}", f"is not one of {', '.join(QUERIES)}")
+            raise InputError(f"the query {name!r}", f"is not one of {', '.join(QUERIES)}")
         found = QUERIES[name](self, options, {key: np.asarray(a) for key, a in arrays.items()})
         return {key: np.asarray(array, dtype=float) for key, array in found.items()}
 

@@ -47,7 +47,7 @@ class BlockLossSummary(LossSummary):
         joined = joined_responses(evidence)
         empty = np.flatnonzero(joined["weight"] == 0)
         if empty.size:
-            raise ValueError(f"there are no rows of source {empty[0]} to judge by.")
+            raise ValueError(f"there are no rows of source {empty[0]} to evaluate.")
         self.source_losses = np.asarray(joined["losses"] / joined["weight"])
         self.own_losses = np.asarray(joined["own"] / joined["weight"])
         self.rows = np.asarray(joined["weight"] ** 2 / joined["squares"])
@@ -87,7 +87,7 @@ class BlockLossSummary(LossSummary):
         return np.asarray(((1 - part) * high[..., 0] + part * high[..., 1]).max(axis=1))
 
     def threshold(self, share: float, c: float) -> float:
-        """t = 0: rows that are elsewhere choose none."""
+        """t = 0: for rows that are elsewhere no threshold is chosen."""
         return 0.0
 
     def exact_uppers(
@@ -106,7 +106,7 @@ class BlockLossSummary(LossSummary):
     def asymptotic_uppers(
         self, kind: BoundKind, c: float, delta: float, t: float = 0.0
     ) -> FloatArray:
-        """Bounds (p,) that hold as rows become many, each at δ."""
+        """Asymptotic bounds (p,), each at δ."""
         found = self._moments(c, t)[kind]
         known = map_moments(joined_moments([one["moments"] for one in found]))
         tails = np.sum([one["tail"] for one in found], axis=0)

@@ -323,7 +323,7 @@ class LinearRows:
             few = np.where(counts < self.min_rows, 0, counts)
             return {"texts": np.array(float(len(self.X))), "with": few.astype(float)}
         if verb not in ("sketch", "step", "losses"):
-            raise InputError(f"the question {verb!r}", "is not one of linear models")
+            raise InputError(f"the query {verb!r}", "is not one for linear models")
         if self._part is None:
             matrix = self.columns.matrix(self.X, arrays, self.min_rows)
             known = self.y, self.weight, self.fold, self.n_classes

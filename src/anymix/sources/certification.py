@@ -1,4 +1,4 @@
-"""Certify with rows in blocks: a fit, by the rows that each part never saw; or new rows."""
+"""Certify with rows in blocks: a fit, on the rows that each part never saw; or new rows."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Grounds(NamedTuple):
     """What a certificate of a fit rests on.
 
     Without `fresh` the sources, or their densities, were trained on folds of the evaluation rows;
-    the fold models are certified.  Where all rows together have chosen one of several ways
-    to learn, the error is shared by these.  names are those of the sources; clip is c, where it was
+    the fold models are certified.  If one of several ways to learn was chosen on all rows, these
+    share the error.  names are those of the sources; clip is c, where it was
     chosen by other rows, and threshold t for subpopulations of a share β, if they are asked about.
     `mixtures` are those that the certificate is for, if not all.
     Without confidence losses are only measured.
@@ -68,7 +68,7 @@ class Grounds(NamedTuple):
 class JudgedAverage:
     """An average of combinations, and the rows in blocks that evaluate it.
 
-    judged says by what each row is judged: "folds" by the part of the average that never saw it,
+    judged says what evaluates each row: "folds" by the part of the average that never saw it,
     "new" by all of it, "alone" by the one part that there is.
     """
 
@@ -162,7 +162,7 @@ def references(
 ) -> tuple[ReferenceLoss, ...]:
     """Worst losses of chance or a constant, the plain average and each source alone.
 
-    Where a bound is on clipped losses they are given clipped likewise, too.
+    If a bound is on clipped losses, these losses are also given clipped.
     """
     given = {"clip": np.inf if clip is None else clip}
     given["constant"] = blocks.mean_target if blocks.n_classes is None else 0.0
@@ -203,8 +203,8 @@ def certify_average(
 ) -> Certificate:
     """Certify the average that a fit has learned, by the rows of the fit.
 
-    Each part is judged by the rows that it was learned without, so that everything is covered that
-    was learned from tables: calibration, sharpness, consulting and z.
+    Each part is evaluated on the rows that it was learned without, so that everything is covered
+    that was learned from tables: calibration, sharpness, consulting and z.
     """
     bound = average.judge.bound
     options = grounds.options(

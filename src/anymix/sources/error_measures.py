@@ -143,15 +143,15 @@ def check_measure(measure: str) -> str:
 
 
 def check_learnable(loss: str | Loss, labels: bool) -> None:
-    """Refuse a measure that is no loss, and a loss for the other task.
+    """Refuse a measure that is not a loss, and a loss for the other task.
 
     Examples
     --------
     >>> check_learnable("accuracy", True)
     Traceback (most recent call last):
     ...
-    anymix.exceptions.ParameterError: loss 'accuracy' cannot be learned with; learn with
-    'cross_entropy' and ask compare and certify for measure='accuracy'.
+    anymix.exceptions.ParameterError: loss 'accuracy' cannot be learned with; use
+    'cross_entropy', and pass measure='accuracy' to compare and certify.
     """
     usual = "cross_entropy" if labels else "squared"
     known = {name: kind for name, kind in LOSSES.items() if (kind.takes != "number") == labels}
@@ -161,8 +161,8 @@ def check_learnable(loss: str | Loss, labels: bool) -> None:
             raise ParameterError(f"loss {loss!r} is called {other!r} here; write that.")
         if loss in (*OF_LABELS, *OF_NUMBERS) or other in (*OF_LABELS, *OF_NUMBERS):
             raise ParameterError(
-                f"loss {loss!r} cannot be learned with; learn with {usual!r} and ask compare and "
-                f"certify for measure={loss!r}."
+                f"loss {loss!r} cannot be learned with; use {usual!r}, and pass "
+                f"measure={loss!r} to compare and certify."
             )
         raise ParameterError(
             f"loss {Words(*known)(loss)}, or a Loss.".replace("?, or a Loss.", "?")
@@ -193,7 +193,7 @@ def label_scores(h: FloatArray, y: Labels) -> FloatArray:
 
 NEEDS_LABELS = (
     "the area under the ROC curve is found from the label of each row and the probabilities of all "
-    "classes, but these tables hold what was said at the label alone; give the rows themselves."
+    "classes, but these tables hold only that of the true label; give the rows themselves."
 )
 
 

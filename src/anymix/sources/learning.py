@@ -52,10 +52,10 @@ class LearningSettings:
     """Settings of the learner; the parameters are those of the estimators.
 
     set_aside are the sources, by number, whose rows choose neither z nor a calibration; `ways` is
-    from how many such choices the rows themselves have chosen, which the certificate pays for.
-    `fresh` says that neither sources nor densities were trained on rows of the tables, be it on
-    other folds; names are the sources'.  `mixtures` are those that z and the certificate are for:
-    all, where no shares are stated.
+    the number of such choices that the rows themselves chose from, which the certificate allows
+    for. `fresh` says that neither sources nor densities were trained on rows of the tables, be it
+    on other folds; names are the sources'.  `mixtures` are those that z and the certificate are
+    for: all, where no shares are stated.
     """
 
     loss: str | Loss = "squared"

@@ -151,7 +151,7 @@ DIRECTIONS = 6
 
 
 def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
-    """Number the draws of rows: copies of a row, be it of nearly the same numbers, have its number.
+    """Number the draws of rows: copies of a row, even with nearly equal numbers, share one number.
 
     Copies are rows of one source that are equal in all columns and in y.  New rows of few values
     are alike as well, so copies count only where a row has fewer than `CHANCE_TWINS` by chance, and
@@ -325,8 +325,8 @@ KNOWN_BY_CHANCE = 0.125
 class Seen(Record):
     """Digests of the rows, if available, and of the sources' predictions for them.
 
-    Models that are trained on folds of the rows answer otherwise once they are trained on all, so
-    that rows are known by themselves; where only tables travel, by what was said.  Rows of numbers
+    Models that are trained on folds predict differently once they are trained on all rows, so rows
+    are recognised by their values; if only tables are sent, by the predictions.  Rows of numbers
     are also known on two coarse grids, by steps (d,): rounding moves few of them on both.
 
     Examples

@@ -260,14 +260,14 @@ class Tables:
     def point_losses(self, loss: str | Loss) -> FloatArray:
         """ℓ(h_k(x_i), y_i), shape (p, m)."""
         if self.targets is None:
-            raise ValueError("tables need targets to judge the sources.")
+            raise ValueError("tables need targets to evaluate the sources.")
         y = np.asarray(self.targets)
         return np.stack([losses_at(h, y, loss) for h in self.predictions])
 
     def outcomes(self) -> FloatArray:
         """What each source gives the label that occurred, or how wrong its number is: (p, m).
 
-        That is what sites send, and what whole tables hold, too.
+        Sites send these, and whole tables hold them, too.
         """
         h, y = self.predictions, np.asarray(self.targets)
         return np.asarray(h[:, np.arange(y.size), y] if h.ndim == 3 else h - y)
@@ -358,7 +358,7 @@ class Novelty:
 
     @classmethod
     def from_tables(cls, tables: Tables) -> Self:
-        """Collect the log-densities of own rows."""
+        """Collect the log-densities of each source at its own rows."""
         rows = enumerate(tables.log_masses)
         return cls(tuple(np.sort(row[tables.rows_of(k)]) for k, row in rows))
 
@@ -386,7 +386,7 @@ class Novelty:
         return 1.0 - best
 
     def is_of(self, tables: Tables) -> bool:
-        """Whether it is what these tables say is usual, or comes from other densities.
+        """Whether it comes from these tables, and not from other densities.
 
         >>> tables = Tables(np.array([[2.0, 1.0]]), np.zeros((1, 2))).labelled(np.zeros(2), 0)
         >>> Novelty.from_tables(tables).is_of(tables)

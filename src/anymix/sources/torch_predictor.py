@@ -149,7 +149,7 @@ def torch_predictor(
     torch = need_torch()
     if not isinstance(module, torch.nn.Module):
         raise InputError(
-            f"a {type(module).__name__}", "is no torch.nn.Module; pass the network itself"
+            f"a {type(module).__name__}", "is not a torch.nn.Module; pass the network itself"
         )
     if output not in OUTPUTS:
         raise InputError(f"output={output!r}", f"is not known; choose one of {', '.join(OUTPUTS)}")

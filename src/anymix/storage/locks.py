@@ -21,7 +21,7 @@ LOCK = ".lock"
 
 @contextmanager
 def locked(folder: str | Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold a folder, which is made if need be, for one writer; a second one is refused.
+    """Hold a folder, which is created if needed, for one writer; a second one is refused.
 
     It is refused at once, or after it has tried for `wait` seconds.
 
@@ -124,6 +124,6 @@ def _take(path: Path, descriptor: int) -> bool:
         # No process can hold it any more.
         _remove(path, descriptor)
         raise InputError(
-            path.parent, f"lies on a disk that knows no locks ({error.strerror}); use a local one"
+            path.parent, f"is on a disk without file locks ({error.strerror}); use a local one"
         ) from error
     return True

@@ -339,9 +339,7 @@ def _encoded(column: Column, values: Any) -> FloatArray:
         if numbers is None:
             word = next((word for word in values if not is_missing(word)), "")
             what = f"{word!r:.60}" if dates_of(values) is None else "dates"
-            raise InputError(
-                f"column {column.name!r}", f"holds {what}, where numbers were learned from"
-            )
+            raise InputError(f"column {column.name!r}", f"holds {what}, but held numbers in fit")
         return numbers
     code: dict[str | None, float] = {word: i for i, word in enumerate(column.categories)}
     words = words_of(values, column.name)

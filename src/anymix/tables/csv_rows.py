@@ -71,7 +71,7 @@ def _in_batches(tables: Iterable[Any], size: int) -> Iterator[Any]:
 
 
 def count_csv(path: Path) -> int:
-    """Count the lines after the header; blank ones at the end are none to be read."""
+    """Count the lines after the header; blank lines at the end do not count."""
     with open_text(path, TableFormat()) as (text, _):
         lines, last = 0, b""
         while part := text.lines.read(2**20):

@@ -31,7 +31,7 @@ def read_excel(
 
 
 def read_sheet(path: Path, form: TableFormat) -> tuple[list[str], list[list[Any]]]:
-    """Return the header and the rows of a sheet; empty rows at the end are none."""
+    """Return the header and the rows of a sheet; empty rows at the end are ignored."""
     calamine = need("python_calamine", "excel")
     with open_table(path) as file:
         _check_zip(path, file)

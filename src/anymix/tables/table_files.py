@@ -44,9 +44,9 @@ MOST_SWELLING = 100  # of what gzip and zip pack
 
 
 def kind_of(path: str | Path, to_write: bool = False) -> str:
-    """Return the kind of a table by its name; standard input shows its own.
+    """Return the type of a table by its file name, or that of standard input by its content.
 
-    To pipes and devices CSV is written.
+    Output to pipes and devices is CSV.
 
     Examples
     --------

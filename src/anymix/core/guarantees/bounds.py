@@ -237,7 +237,7 @@ def _through(loss: float, steps: list[ArrayLike], alpha: float, M: float) -> flo
 
 
 def one_input_example(p: int, eta: float = 1e-3, floor: float = 1e-12) -> NormalisedRule:
-    """Return p sources on one input x, each with a label of its own and sure of it.
+    """Return p sources on one input x, each certain of a different label.
 
     D_k sits on (x, y_k) and h_k(x, y) = 1 for y = y_k, so that every ε_k = 0 and the joint rule,
     not normalised, pays nothing either.  But Σ_k h̄(x, y_k) = 1 for whatever is normalised, so some

@@ -1,6 +1,6 @@
 """certify(problem, z): what is guaranteed for h_z, in numbers, words, and with confidence.
 
-Three kinds of statement stand side by side:
+There are three kinds of statement:
 
     measured     robust_loss = max_k L_k and regret = max_k (L_k − ε_k), on the tables as they are
     confident    regret_upper and loss_upper, each with its ground (`upper_bounds`)
@@ -62,7 +62,7 @@ class Certificate(Record):
     Attributes
     ----------
     z : array (p,)
-        The z that is certified, of several parts their mean.  It differs from the z handed in only
+        The z that is certified, of several parts their mean.  It differs from the z passed in only
         if that was fitted on the same points: see `certify`.
     epsilon, own_losses : float, array (p,)
         ε = max_k ε_k and ε_k = L(D_k, h_k).

@@ -26,8 +26,8 @@ ENOUGH = 300
 class RenyiRatio(NamedTuple):
     """d_α(P ‖ D_λ), its standard error, effective number of draws, and λ (1 for one Q).
 
-    effective is (Σ w)²/Σ w² for an average of weights w: few large ones count like few draws.
-    Infinite: it rests on no draws, or is a bound at every number of them.
+    effective is (Σ w)²/Σ w² for an average of weights w: few large weights count like few draws. It
+    is infinite if the value is exact, or a bound for any number of draws.
     """
 
     value: float
@@ -105,10 +105,10 @@ def sampled_renyi_ratio(log_p: ArrayLike, log_q: ArrayLike, alpha: float) -> Ren
     """d_α(P ‖ Q) from log-densities of both at draws from P, with a standard error.
 
     [mean w]^(1/(α−1)), w = (P/Q)^(α−1), and by the delta method its standard error
-    d_α se(w) / (|α − 1| mean w).  It is an estimate, no bound: heavy tails of P/Q make it too low,
-    the more so the larger α is, and `trusted` is False where the draws show that.  Two Gaussians
-    with means .5, 1, 1.5 apart, share of 400 runs with the truth within 1.96 errors, n = 1000:
-    96, 94, 90 % for α = 2 and 93, 67, 26 % for α = 4; of the trusted ones among them 95 %.
+    d_α se(w) / (|α − 1| mean w).  It is an estimate, not a bound: heavy tails of P/Q make it too
+    low, the more so the larger α is, and `trusted` is False where the draws show that.  Two
+    Gaussians with means .5, 1, 1.5 apart, share of 400 runs with the truth within 1.96 errors, n =
+    1000: 96, 94, 90 % for α = 2 and 93, 67, 26 % for α = 4; of the trusted ones among them 95 %.
     `sampled_renyi_upper_bound` is exact where a bound on P/Q is known.
 
     Examples
@@ -151,7 +151,7 @@ def log_ratio(log_w: FloatArray, a: FloatArray, alpha: float) -> float:
 
 
 def exponential(value: float) -> float:
-    """e^value, infinite where a float ends."""
+    """e^value, infinite where a float overflows."""
     return float(np.exp(value)) if value < 709 else float("inf")
 
 

@@ -197,7 +197,7 @@ class LossSummary:
         for k in range(int(domain.max()) + 1 if p is None else p):
             rows = np.flatnonzero((domain == k) & (w > 0))
             if not rows.size:
-                raise ValueError(f"there are no rows of source {k} to judge by.")
+                raise ValueError(f"there are no rows of source {k} to evaluate.")
             own_groups = None if groups is None else groups[rows]
             known = losses[rows], own[rows], w[rows], parts[rows], own_groups
             samples.append(SourceSample.of(*known))
@@ -220,14 +220,14 @@ class LossSummary:
     def exact_uppers(
         self, kind: BoundKind, c: float, delta: float, method: Method, t: float = 0.0
     ) -> FloatArray:
-        """Bounds (K, p) on the mean of source k for part t of what is judged, each at δ/K."""
+        """Bounds (K, p) on the mean of source k for part t of the evaluated model, each at δ/K."""
         known = kind, c, delta / self.n_folds, method, self.n_folds, t
         return np.stack([s.exact_uppers(*known) for s in self.samples], axis=1)
 
     def asymptotic_uppers(
         self, kind: BoundKind, c: float, delta: float, t: float = 0.0
     ) -> FloatArray:
-        """Bounds (p,) that hold as rows become many, each at δ."""
+        """Asymptotic bounds (p,), each at δ."""
         known, most = [s.moments(kind, c, t) for s in self.samples], largest_value(kind, c, t)
         return np.array([one.upper(delta, most, tail) for one, tail in known])
 

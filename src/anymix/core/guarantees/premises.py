@@ -103,7 +103,7 @@ class Facts(NamedTuple):
     """The numbers that the theorems start from.
 
     slack is ηM and cross_slack what may stand in its place where it is known,
-    η [(1/p) Σ_k L(U, h_k) − L(U, h_z)]; loss_bound bounds the loss of the rule that is judged;
+    η [(1/p) Σ_k L(U, h_k) − L(U, h_z)]; loss_bound bounds the loss of the evaluated rule;
     worst is max_k L_k(z), or its upper confidence bound; checked says that the tables are the
     distributions.  A normalised rule has a price, what log Σ_y h_z(x, y) may be on average.  floor
     is the least D_k/U on the tables, disagreement the largest |h_j − h_k| there where the h_k are
@@ -229,8 +229,8 @@ def gather(problem: EvaluatedPoints, z: FloatArray, given: Assumptions, **known:
 def rule_loss_bound(problem: EvaluatedPoints, assumptions: Assumptions) -> float | None:
     """Return the stated M as a bound on the loss of the rule itself; None where none is stated.
 
-    Of a convex combination of the h_k it is the same M; the normalised rule may lose as much more
-    as the sum that it divides by can be: M + log min(p, |Y|).
+    For a convex combination of the h_k it is the same M; for the normalised rule it grows by the
+    logarithm of the largest sum that it divides by: M + log min(p, |Y|).
     """
     if assumptions.loss_bound is None:
         return None
@@ -303,8 +303,8 @@ THM_3 = "the sources do not share one conditional, or D_k ≥ μU fails somewher
 def mark_contradicted(bounds: Iterable[Bound], facts: Facts) -> tuple[Bound, ...]:
     """Mark the bounds that the measurements contradict.
 
-    Of the rule that was measured, normalised or not: a bound below what is exceeded with confidence
-    is refuted, one between that and what was measured only in doubt.  A bound on a target that was
+    The measured rule counts, normalised or not: a bound below the lower confidence bound is
+    refuted, one between it and the measured value is only in doubt.  A bound on a target that was
     derived from a refuted bound on mixtures is marked as well.
     """
     pairs = (facts.loss, facts.loss_low), (facts.regret, facts.regret_low)

@@ -52,13 +52,13 @@ TRIVIAL, MOST_ABOVE = 0.9, 0.25
 class BoundOptions(NamedTuple):
     """Options for computing bounds.
 
-    delta is what all together may fail with; loss_bound a bound M on the loss that the user states,
-    known_bound one that the loss itself has, chance what it is of all classes alike; clip is c,
-    where it was chosen by other rows.  `fresh` says that the rows are new to what is judged, each
-    to its part: else nothing is exact.  Without `claims` the model was trained on the rows, which
-    earn no confidence.  `binary` losses are 0 or 1.  names are those of the sources.  share is β of
-    subpopulations that are to be covered, and threshold its t, where other rows have chosen it.
-    `mixtures` are those that the bounds are for, if not all.
+    delta is the joint error probability; loss_bound a bound M on the loss that the user states,
+    known_bound one that the loss itself has, chance the loss of equal class probabilities; clip is
+    c, where it was chosen by other rows.  `fresh` says that the rows are new to what is judged,
+    each to its part: else nothing is exact.  Without `claims` the model was trained on the rows,
+    which earn no confidence.  `binary` losses are 0 or 1.  names are those of the sources.  share
+    is β of subpopulations that are to be covered, and threshold its t, where other rows have chosen
+    it. `mixtures` are those that the bounds are for, if not all.
     """
 
     delta: float
@@ -254,7 +254,10 @@ def _too_few(summary: LossSummary, options: BoundOptions) -> str:
 
 
 def lower_ends(summary: LossSummary, delta: float) -> tuple[float, float]:
-    """Asymptotic lower confidence bounds of the worst loss and the regret, each at 1 − δ."""
+    """The largest of the sources' asymptotic lower bounds of the loss, and of the regret.
+
+    Each source's is at 1 − δ: that the largest of p holds is less sure, at worst (1 − δ)^p.
+    """
 
     def worst(paired: float) -> float:
         return max(

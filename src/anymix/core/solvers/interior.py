@@ -90,7 +90,7 @@ def times(A: FloatArray, x: FloatArray) -> FloatArray:
 def solved(A: FloatArray, b: FloatArray) -> FloatArray:
     """A⁻¹b for a stack; least squares where one of them is singular.
 
-    Near an answer a system is as ill-conditioned as the multipliers, and least squares still gives
+    Near a solution a system is as ill-conditioned as the multipliers, and least squares still gives
     the step that matters where an exact solve refuses.
     """
     try:
@@ -110,8 +110,8 @@ def interior_step(
 ) -> InnerPoint:
     """One step of Mehrotra's predictor-corrector method.
 
-    G (s, p, p) is the Jacobian and H (s, p, p) the Hessian of Σ_k λ_k f_k; dual and slack are what
-    is left of the first and the fifth condition, and z must have the sum of `shares`.
+    G (s, p, p) is the Jacobian and H (s, p, p) the Hessian of Σ_k λ_k f_k; dual and slack are the
+    residuals of the first and the fifth condition, and z must have the sum of `shares`.
     """
     p, w, GT = at.z.shape[1], at.lam / at.s, G.transpose(0, 2, 1)
     # The system for (dz, dt, dy) that is left after ds, dλ and dν are eliminated.
