@@ -17,8 +17,7 @@ from anymix.estimators.baselines import (
     Uniform,
     VolumeWeighted,
 )
-from anymix.estimators.comparison import Comparison, compare, compare_tables
-from anymix.estimators.comparison import usual_methods as usual_methods
+from anymix.estimators.comparison import Comparison, compare, compare_tables, usual_methods
 from anymix.estimators.distribution_weighted import (
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
@@ -63,5 +62,6 @@ __all__ = [
     "default_estimator",
     "summarise",
     "summarise_tables",
+    "usual_methods",
     "verdicts",
 ]

@@ -329,7 +329,16 @@ def compare_tables(
 
 
 def usual_methods(tables: Tables, ours: Method, names: Iterable[str]) -> dict[str, Method]:
-    """Name the methods: each source, their average, the likeliest source, the combination."""
+    """Return the methods that a comparison of tables shows, by name.
+
+    These are each source, their average, the likeliest source of a point, and the combination.
+
+    Examples
+    --------
+    >>> tables = Tables(np.log([[0.5], [0.25]]), np.ones((2, 1)))
+    >>> list(usual_methods(tables, 0, ["north", "south"]))
+    ['north', 'south', 'uniform', 'likeliest source', 'anymix']
+    """
     p, m = tables.log_masses.shape
     methods: dict[str, Method] = {name: k for k, name in enumerate(names)}
     methods["uniform"] = np.full((p, m), 1.0 / p)
