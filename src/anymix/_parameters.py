@@ -160,7 +160,7 @@ class Either:
 
 
 def seed_rule(value: Any) -> str | None:
-    """A whole number, a generator of random numbers, or None.
+    """Check a seed: a whole number, a random number generator, or None.
 
     >>> seed_rule("today")
     "must be a whole number of 0 or more, a RandomState or None, not 'today'"
@@ -187,7 +187,7 @@ def check(value: Any, name: str, rule: Rule) -> None:
 
 
 def check_parameters(thing: Any) -> None:
-    """Check all parameters of an object for which its class, or one above it, states a rule."""
+    """Check all parameters of an object for which its class, or a base class, states a rule."""
     rules: dict[str, Rule] = {}
     for kind in reversed(type(thing).__mro__):
         rules |= vars(kind).get("_takes", {})

@@ -123,10 +123,10 @@ def test_numbers_that_no_fit_can_have_found_are_refused(change, words):
     [
         ({"eta": 1e-3}, "lacks 'z'"),
         ({"z": [1.0], "eta": 1e-3, "colour": 1}, "unknown entry 'colour'"),
-        ({"z": [1.0], "eta": True}, "where a number is expected"),
+        ({"z": [1.0], "eta": True}, "is not a number, which is expected"),
         ({"z": [1.0], "eta": 0.0, "rule": 3}, "of type str is expected"),
-        ({"z": [1.0], "eta": 0.0, "calibration": [1]}, "where a Calibration is expected"),
-        ([1, 2], "where a Combination is expected"),
+        ({"z": [1.0], "eta": 0.0, "calibration": [1]}, "is not a Calibration, which is expected"),
+        ([1, 2], "is not a Combination, which is expected"),
     ],
 )
 def test_records_of_strangers_are_read_strictly(data, words):

@@ -121,7 +121,7 @@ def test_manifests_beyond_bounds_are_refused(change, cause):
 
 def test_names_that_tables_use_cannot_be_packed():
     check_name("uniformed")
-    with pytest.raises(InputError, match="'all' cannot name a source: it has a meaning of its own"):
+    with pytest.raises(InputError, match="'all' cannot name a source: it has a special meaning"):
         check_name("all")
 
 

@@ -152,7 +152,7 @@ def test_a_density_of_other_columns_than_the_manifest_is_refused(packed, tmp_pat
     manifest = json.loads(path.read_text())
     manifest["features"][1]["categories"] = ["m", "f"]
     path.write_text(json.dumps(manifest))
-    with pytest.raises(AuditError, match="is of other columns or categories than the manifest"):
+    with pytest.raises(AuditError, match="has other columns or categories than the manifest"):
         read_source(tmp_path / "s")
 
 

@@ -67,7 +67,7 @@ def test_a_name_is_written_in_one_way():
 
 @pytest.mark.parametrize("name", ["All", "ａｌｌ", "WORST", "Likeliest  Source"])
 def test_words_of_tables_are_taken_however_they_are_written(name):
-    with pytest.raises(InputError, match="it has a meaning of its own"):
+    with pytest.raises(InputError, match="it has a special meaning"):
         check_name(name)
 
 

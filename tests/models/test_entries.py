@@ -28,7 +28,7 @@ def renamed(text, names):
     [
         ({"a": "north"}, "is not what its manifest states"),
         ({"a": "b", "b": "a"}, "is not what its manifest states"),
-        ({"a": "anymix"}, "it has a meaning of its own"),
+        ({"a": "anymix"}, "it has a special meaning"),
         ({"a": "north\\u202e"}, "cannot name a source"),
     ],
 )

@@ -220,7 +220,7 @@ def test_a_certificate_that_the_tables_do_not_give_is_refused(forge, folder, run
     (folder / "model.json").write_text(json.dumps(record))
     said = run("certify", folder)
     assert said.status == 4, said
-    assert re.search("not the one that the tables give|choices|not sound", said.err)
+    assert re.search("does not agree with the tables|choices|not sound", said.err)
     with pytest.raises(anymix.exchange.AuditError):
         anymix.load(folder, verify=True)
     # The page refuses what cannot be, and says of all else that the folder states it.

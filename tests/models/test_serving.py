@@ -240,5 +240,5 @@ def test_a_feature_named_as_an_answer_is_refused(tmp_path):
     model = DistributionWeightedRegressor(cv=2, random_state=0).fit(rows, y, sample_domain=d)
     anymix.save(model, tmp_path / "m")
     found = export_model(tmp_path / "m")
-    with pytest.raises(InputError, match="'prediction' has the name of a column that the model"):
+    with pytest.raises(InputError, match="'prediction' has the name of an output column of the"):
         Exported(found.content, found.received).mlflow_files()

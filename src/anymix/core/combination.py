@@ -103,7 +103,7 @@ class Combination(Record):
         return self.consulting.heard(predictions[: self.consulting.weights.shape[1]])
 
     def needed(self) -> NDArray[np.bool_]:
-        """Which models the predictions need: (p,), or (p + 1,) where a generalist is consulted."""
+        """Which models the predictions need: (p,), or (p + 1,) if a generalist is consulted."""
         every = np.ones(self.z.size, dtype=bool)
         return every if self.consulting is None else self.consulting.needed()
 
@@ -311,7 +311,7 @@ class CrossFittedCombination(Record):
     def check(self) -> None:
         """Raise a ValueError for parts that are inconsistent."""
         if not 0 < len(self.parts) <= MOST_PARTS:
-            raise ValueError(f"an average has 1 to {MOST_PARTS} parts; got {len(self.parts)}.")
+            raise ValueError(f"an average needs 1 to {MOST_PARTS} parts; got {len(self.parts)}.")
         for part in self.parts:
             part.check()
         if len({(part.z.size, part.eta, part.rule) for part in self.parts}) > 1:
@@ -319,7 +319,7 @@ class CrossFittedCombination(Record):
 
     @classmethod
     def of(cls, combination: Combination | CrossFittedCombination) -> CrossFittedCombination:
-        """Return an average unchanged, and a single combination as an average of one."""
+        """Return an average unchanged, and a single combination as an average of one part."""
         if isinstance(combination, Combination):
             return CrossFittedCombination((combination,))
         return combination
@@ -354,7 +354,7 @@ class CrossFittedCombination(Record):
         return np.asarray(np.mean(each, axis=0))
 
     def needed(self) -> NDArray[np.bool_]:
-        """Which models the predictions need: (p,), or (p + 1,) where a generalist is consulted."""
+        """Which models the predictions need: (p,), or (p + 1,) if a generalist is consulted."""
         found = np.zeros(self.pool_weights.shape[1], dtype=bool)
         for part in self.parts:
             needed = part.needed()

@@ -70,12 +70,12 @@ def restored(kind: Any, value: Any) -> Any:
         return kind(**_fields(kind, value))
     if kind is float:
         if isinstance(value, list | dict):
-            raise ValueError(f"{value!r:.60} stands where a number is expected.")
+            raise ValueError(f"{value!r:.60} is not a number, which is expected.")
         return _floats(value)
     if kind in (int, str, bool) and type(value) is not kind:
         raise ValueError(f"{value!r:.60} stands where a value of type {kind.__name__} is expected.")
     if origin is Literal and value not in inner:
-        raise ValueError(f"{value!r:.60} stands where one of {inner} is expected.")
+        raise ValueError(f"{value!r:.60} is not one of {inner}, which are expected.")
     return value
 
 
@@ -92,7 +92,7 @@ def _floats(value: Any) -> Any:
     if value is None or value in ("nan", "inf", "-inf"):
         return np.nan if value is None else float(value)
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise ValueError(f"{value!r:.60} stands where a number is expected.")
+        raise ValueError(f"{value!r:.60} is not a number, which is expected.")
     try:
         return float(value)
     except OverflowError as error:
@@ -103,7 +103,7 @@ def _fields(kind: type, value: Any) -> dict[str, Any]:
     """Check that the names are those of the record, and restore each of them."""
     hints = {name: hint for name, hint in get_type_hints(kind).items() if name[0] != "_"}
     if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r:.60} stands where a {kind.__name__} is expected.")
+        raise ValueError(f"{value!r:.60} is not a {kind.__name__}, which is expected.")
     unknown = sorted(set(value) - set(hints))
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     made = {field.name for field in fields if not field.init}
@@ -224,7 +224,7 @@ class SeenRows(Record):
         return more_than_chance(float(known.mean()), known.size, twins, blur)
 
     def faint(self, share: float) -> SeenRows:
-        """Keep so few bits of each digest that about this share of all possible rows seem known.
+        """Truncate the digests so that about this share of all possible rows seems known.
 
         A single row that seems known may be new.  Of many rows that were there, more seem known
         than chance explains, which `have_seen` detects.
@@ -321,7 +321,7 @@ class SeenRowsSketch:
 
 @dataclass(frozen=True, eq=False)
 class Solution(Record):
-    """z and how good it is; every loss recomputed from the problem, none from a decomposition.
+    """z and its losses, all recomputed from the problem, none from a decomposition.
 
     Attributes
     ----------

@@ -177,7 +177,8 @@ def smooth_counts(
 ) -> BigramTable:
     """Return the smoothed model of pairs (h, w), given as h size + w, and their counts.
 
-    Pairs that are not to be `listed` give their probability to the back-off, which makes sums 1:
+    Pairs that are not to be `listed` give their probability to the back-off, so that the
+    probabilities sum to 1:
 
     backoff_h = (1 - sum of the listed P(w | h)) / (1 - sum of P(w) over the listed w)
     """

@@ -38,7 +38,7 @@ def add_counts(left: Counts, queries: Sequence[Query], responses: Sequence[Array
 
 
 def total(counts: Counts) -> int:
-    """Return how many numbers that is, of all queries."""
+    """Return the count of numbers over all queries."""
     return sum(numbers for _, numbers in counts.values())
 
 

@@ -78,7 +78,7 @@ def ask_in_chunks(
 
 
 class ChunkedProblem(PartitionedProblem):
-    """A `PartitionedProblem` of parts on disk; some of its points are taken into memory, once."""
+    """A `PartitionedProblem` of parts on disk; some of its points are copied into memory once."""
 
     def thin(self, n: int, rng: np.random.Generator) -> Any:
         """Return the problem on about n of the points, or on as many as memory is spent on."""

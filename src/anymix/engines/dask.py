@@ -150,7 +150,7 @@ def ask(
     *,
     client: Any = None,
 ) -> Blocks:
-    """Evaluate the sources where the rows are; the tables stay there, as labelled rows in parts.
+    """Evaluate the sources on the workers that hold the rows; the tables stay there, in parts.
 
     `anymix.sources.learn` and `certify_tables` then send queries, and no table moves at all.
 
@@ -254,7 +254,7 @@ def collection(X: Any, names: list[str] | None = None) -> Any:
 
 
 def names_of(model: Any) -> list[str] | None:
-    """Return the columns that a model, or one of its sources, knows by name; or None."""
+    """Return the column names that a model, or one of its sources, was fitted with; or None."""
     found = [getattr(model, "feature_names_in_", None)]
     for source in getattr(model, "sources_", None) or model.sources or ():
         columns = getattr(source.columns, "names", None)
@@ -264,7 +264,7 @@ def names_of(model: Any) -> list[str] | None:
 
 
 def as_known(X: Any, names: Sequence[str] | None) -> Any:
-    """Drop the column names of a frame where the model has none."""
+    """Drop the column names of a frame if the model was fitted without names."""
     return X.to_numpy() if names is None and hasattr(X, "columns") else X
 
 

@@ -137,7 +137,7 @@ class Sites:
         return found
 
     def connect(self, first: Sequence[Query] = ()) -> dict[str, int]:
-        """Wait until as many nodes as sites are there, and ask who they are; return their rows.
+        """Wait until as many nodes as sites are connected, and identify them; return their rows.
 
         The first queries are sent with it.
         """
@@ -436,7 +436,7 @@ def first_queries(goal: LearningSettings, p: int) -> list[Query]:
 
 
 def what_left(sites: Sites) -> str:
-    """Return a table of what left each site, in Markdown."""
+    """Return a table of the numbers sent by each site, in Markdown."""
     verbs = sorted({verb for left in sites.left.values() for verb in left})
     lines = [f"| site | {' | '.join(verbs)} | all |", "|---" * (len(verbs) + 2) + "|"]
     for name, left in sites.left.items():

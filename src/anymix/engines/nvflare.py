@@ -87,7 +87,7 @@ class NvflareTransport:
         self.clients, self.names = clients, list(names)
 
     def nodes(self) -> list[str]:
-        """The sites of the job: it starts when all are there."""
+        """The sites of the job, which starts when all are connected."""
         return list(self.names)
 
     def send(self, message: bytes, nodes: Sequence[Any], patience: float) -> dict[Any, bytes | str]:
@@ -102,7 +102,7 @@ class NvflareTransport:
 
 
 def need_nvflare() -> Any:
-    """Import what a component needs of NVFlare, or say how to install it."""
+    """Import the parts of NVFlare that a component needs, or say how to install it."""
     try:
         from nvflare.collab import collab
     except ImportError as error:

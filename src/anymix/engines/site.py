@@ -100,7 +100,7 @@ class Site:
 
     @property
     def ledger(self) -> Path:
-        """The file in which the site counts what has left it."""
+        """The file in which the site counts the numbers that it has sent."""
         return Path(self.state) / "left.json"
 
     def part(self, read_rows: ReadRows) -> Block:
@@ -284,7 +284,7 @@ def _response(query: Query, site: Site, read_rows: ReadRows) -> Arrays:
 
 
 def answer(question: Query, part: Block) -> Arrays:
-    """Respond to a query, or refuse with the kind of the refusal; the cause stays here."""
+    """Respond to a query, or refuse and send only the kind of the refusal."""
     with refusing("query"):
         check_query(question, part.tables)
     with refusing("rows"):

@@ -75,7 +75,7 @@ def dump_queries(queries: Sequence[Query]) -> bytes:
 
 
 def load_queries(message: bytes) -> list[Query]:
-    """Read what `dump_queries` wrote; messages are untrusted, so everything is checked."""
+    """Read the output of `dump_queries`; messages are untrusted, so everything is checked."""
     head, arrays = _load(message)
     n = head.get("n")
     if type(n) is not int or not 0 < n <= MOST_QUERIES:
@@ -89,7 +89,7 @@ def dump_reply(site: str, responses: Sequence[Arrays]) -> bytes:
 
 
 def dump_refusal(kind: str) -> bytes:
-    """Write that a site does not respond, and of which kind the refusal is."""
+    """Write that a site does not respond, and the kind of the refusal."""
     return _dump({"refused": kind}, ())
 
 

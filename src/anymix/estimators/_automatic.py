@@ -239,7 +239,7 @@ def with_set_aside(
 
 
 def check_set_aside(asked: str | Sequence[str], names: Sequence[str]) -> set[str]:
-    """Return the named sources; refuse unknown names, and too many of them."""
+    """Return the named sources; refuse unknown names, and too many."""
     if isinstance(asked, str) and asked != "worst":
         raise InputError("set_aside", f"takes a list of names, or 'worst'; got {asked!r}")
     chosen = set() if asked == "worst" else {str(name) for name in asked}

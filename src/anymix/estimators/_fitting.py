@@ -92,7 +92,7 @@ FEW = 5
 def fit(
     model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any, groups: Any = None
 ) -> None:
-    """Check the rows, train the sources, evaluate them on held-out rows, weigh them, learn z."""
+    """Check the rows, train the sources, evaluate them on held-out rows, weight them, learn z."""
     rows = check_fit(model, X, y, sample_domain, sample_weight, groups)
     with one_thread(rows):
         if not model.refit and not model.sources and len(model.source_names_) > 1:

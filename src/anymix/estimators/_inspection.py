@@ -254,18 +254,18 @@ class FittedEvidence:
         X, y, sample_domain : rows, their labels or numbers, the source of each, optional
             Rows that `fit` has seen are recognised, and get no guarantee.
         groups : array (n,), optional
-            What rows that depend on each other have in common, such as the patient: those of one
+            The group of each row, such as the patient, if rows depend on each other: the rows of a
             group count as one draw, and so do copies of a row.
         confidence : float or None
         loss_bound : float, optional
             A bound M on the loss of any row; it makes the confidence exact.  Without it losses are
-            certified clipped, where few of the rows of `fit` lost more: exact as well.
+            clipped at a value that few rows of `fit` exceed; this is exact, too.
         measure : str or Loss, optional
             What to certify in place of the loss: "error_rate", "mae",
             "brier", ...
         subpopulation : float, optional
-            A share β, such as 0.1: bound as well what is lost on average on any subpopulation of at
-            least this share of any mixture (`certificate.subpopulation_upper`).
+            A share β, such as 0.1: also bound the mean loss on any subpopulation of at least this
+            share of any mixture (`certificate.subpopulation_upper`).
         """
         if confidence is not None:
             check(confidence, "confidence", share_rule)

@@ -74,7 +74,7 @@ class MeanMatching:
 
     @cached_property
     def scale(self) -> float:
-        """Size of kappa, in which residuals are counted."""
+        """Size of kappa, the unit of residuals."""
         return max(float(np.abs(self.kappa).max()), SMALL)
 
     def gradient(self, b: Array) -> Array:
@@ -192,7 +192,7 @@ def solve_qp(problem: MeanMatching, tol: float, max_rounds: int = 30) -> Optimiz
 
 
 def accelerate(problem: MeanMatching, b: Array, tol: float, budget: int) -> tuple[Array, int]:
-    """Take Nesterov's projected gradient steps, with restarts of the momentum.
+    """Take projected gradient steps with Nesterov's momentum and restarts.
 
     Ends at a residual below tol or after `budget` steps; returns the point and the steps taken.
     """

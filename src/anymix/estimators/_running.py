@@ -18,7 +18,7 @@ from anymix.estimators._rows import Rows
 def side_by_side(
     work: Callable[..., Any], items: Iterable[tuple[Any, ...]], n_jobs: int | None
 ) -> list[Any]:
-    """[work(*item) for item in items], so many at a time; the results are the same.
+    """[work(*item) for item in items] with this many jobs in parallel; the results are the same.
 
     None is one at a time, unless joblib's `parallel_config` says otherwise; −1 is all cores.
     Threads need no copies of rows, and most learners release the interpreter lock.  Warnings of

@@ -93,7 +93,7 @@ class _Steps:
         self.finish(proba, 1)
 
     def finish(self, value: str, place: int) -> None:
-        """Give a result the type that skl2onnx has promised for it."""
+        """Convert a result to the type that skl2onnx has declared for it."""
         out = self.operator.outputs[place]
         kind = need("skl2onnx.common.data_types").guess_proto_type(out.type)
         self.add("Cast", value, to=kind, out=out.full_name)

@@ -246,9 +246,10 @@ def made_up_documents(words: Sequence[str]) -> Any:
 
 
 def nearest_graph(source: Source, graphs: Sequence[OnnxPredictor], rows: Any) -> OnnxPredictor:
-    """Return the graph whose largest difference from the estimator at these rows is least.
+    """Return the graph whose largest difference from the estimator at these rows is smallest.
 
-    A form that answers differently from the estimator is refused.  What is not an estimator is not
+    A graph that predicts differently from the estimator is refused.  What is not an estimator is
+    not
     compared.
     """
     model = source.predictor
@@ -330,7 +331,7 @@ def second_round_of_labels(
 def as_one_graph(
     source: Source, density: Any, rows: Any, known: dict[int, OnnxPredictor]
 ) -> Source:
-    """Put the graph of a `SecondRound` into its place; `known` graphs of models are not made again.
+    """Replace a `SecondRound` by its graph; `known` graphs of models are not made again.
 
     The density, or else the rows, say what columns there are; at some rows every model is compared
     with its graph.

@@ -56,7 +56,7 @@ def by_columns(content: bytes, received: Sequence[ReceivedSource]) -> bytes:
     if twice:
         raise InputError(
             f"the feature {twice[0]!r}",
-            "has the name of a column that the model gives; rename it in the tables",
+            "has the name of an output column of the model; rename it in the tables",
         )
     nodes = [*graph.nodes[:before], *model.graph.node, *graph.nodes[before:]]
     for field, values in (("node", nodes), ("input", given), ("output", outputs)):

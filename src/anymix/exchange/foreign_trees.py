@@ -46,14 +46,14 @@ HIGHEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True)
 class ForeignTrees:
-    """Trees, and the link that makes predictions of their scores."""
+    """Trees, and the link that turns their scores into predictions."""
 
     trees: BoostedTrees
     link: str
 
 
 def foreign_kinds() -> tuple[type, ...]:
-    """Return the estimators of the libraries that are in use."""
+    """Return the estimator classes of the libraries that are imported."""
     loaded = ((sys.modules.get(library), names) for library, names in CLASSES.items())
     kinds = (getattr(m, name, None) for m, names in loaded if m is not None for name in names)
     return tuple(kind for kind in kinds if isinstance(kind, type))
@@ -269,7 +269,7 @@ def _sklearn_trees(model: Any) -> list[Any]:
 def learned_from_missing(model: Any) -> bool:
     """Whether a tree or forest was trained on missing values, as far as its trees show it.
 
-    Without these scikit-learn sends missing values to the child with more rows.
+    Without missing values scikit-learn sends missing values to the child with more rows.
     """
     for tree in _sklearn_trees(model):
         split = np.flatnonzero(tree.children_left != -1)

@@ -160,7 +160,7 @@ def _open(folder: Path, may_lack: bool) -> tuple[dict[str, bytes], Manifest, Any
         return content, manifest, None
     density = density_from_arrays(kind, arrays, len(manifest.features), where)
     if manifest.columns is not None and not same_codes(manifest.columns, density):
-        raise AuditError(where, "is of other columns or categories than the manifest states")
+        raise AuditError(where, "has other columns or categories than the manifest states")
     return content, manifest, DocumentDensity(density) if manifest.is_text else density
 
 

@@ -50,7 +50,7 @@ def check_name(name: str) -> None:
         )
     if alike(name) in RESERVED:
         raise InputError(
-            quoted(name), "cannot name a source: it has a meaning of its own in tables; use another"
+            quoted(name), "cannot name a source: it has a special meaning in tables; use another"
         )
 
 

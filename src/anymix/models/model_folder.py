@@ -67,7 +67,7 @@ MANIFEST, ROUTER_LIMIT = "manifest.json", 2**28
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model folder that was read: where, the model, its record, its sources, and its SHA-256."""
+    """A model folder that was read: its path, model, record, sources and SHA-256."""
 
     path: Path
     model: Any
@@ -78,7 +78,7 @@ class SavedModel:
 
 
 def read_record(folder: str | Path) -> dict[str, Any]:
-    """Read model.json alone; one of an older format is brought to this one.
+    """Read only model.json; an older format is converted to the current one.
 
     Examples
     --------

@@ -307,7 +307,7 @@ def _restore_names(model: Any, record: dict[str, Any], p: int) -> None:
 def check_entries(
     given: Any, names: Sequence[str], what: str, optional: Sequence[str] = ()
 ) -> None:
-    """Check that an object has the known entries and no others."""
+    """Check that an object has exactly the known entries."""
     if not isinstance(given, dict):
         raise ValueError(f"{what} is not an object")
     missing, unknown = sorted(set(names) - set(given)), sorted({*given} - {*names, *optional})

@@ -1,4 +1,4 @@
-"""Records of models that older versions wrote, brought to the format of this one."""
+"""Convert records of models that older versions wrote to the current format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def upgraded(old: dict[str, Any]) -> dict[str, Any]:
     """Convert a record of format 1 to 3 to format 4."""
     found = _second(old) if old["schema"] == 1 else old
     if not isinstance(found.get("combination"), dict):
-        raise ValueError("it does not say how sources are combined")
+        raise ValueError("it does not state how sources are combined")
     if old["schema"] < 3:
         found = {**found, "combination": {"parts": [found["combination"]]}}
     lacking = {"crossed": None, "consulting_gain": None}

@@ -45,7 +45,7 @@ class ReservedFolder:
 
 @contextmanager
 def reserved(folder: str | Path) -> Iterator[ReservedFolder]:
-    """Check a place for a model and hold it until the model is written; see `check_place`."""
+    """Check the folder for a model and lock it until the model is written; see `check_place`."""
     folder = Path(folder)
     check_place(folder)
     with locked(folder):
@@ -56,7 +56,7 @@ def reserved(folder: str | Path) -> Iterator[ReservedFolder]:
 
 @contextmanager
 def held(folder: str | Path) -> Iterator[None]:
-    """Hold a model folder while a record is made for it, so that no writer comes between."""
+    """Lock a model folder while a record is made for it, so that nothing else writes to it."""
     if Path(folder).is_symlink():
         raise InputError(folder, LINK)
     if not (Path(folder) / RECORD).is_file():
@@ -70,7 +70,7 @@ def held(folder: str | Path) -> Iterator[None]:
 
 
 def check_place(folder: str | Path) -> bool:
-    """Return whether a model is there to be replaced; refuse a place that holds other things.
+    """Return whether the folder holds a model to replace; refuse one that holds other things.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def _own_record(folder: Path) -> dict[str, Any] | None:
 
 
 def is_own(record: Any) -> bool:
-    """Whether a record is that of a model, in a known format."""
+    """Whether a record describes a model in a known format."""
     return (
         isinstance(record, dict)
         and record.get("kind") == KIND
@@ -188,7 +188,7 @@ def _digest(path: Path) -> str:
 
 
 def clean(folder: Path, record: dict[str, Any] | None, kept: set[str]) -> None:
-    """Remove what the older model of this record, or a run that was killed, has left."""
+    """Remove files of the older model of this record, or of a run that was killed."""
     parts, sources, _ = _contents(folder, record)
     for path in parts:
         if path.name not in kept:

@@ -177,7 +177,7 @@ def _compare(what: str, stored: Any, found: Any, whole: bool = True) -> None:
     if not whole:
         one, other = ({n: v for n, v in part.items() if n in MEASURED} for part in (one, other))
     if not _agree(one, other):
-        raise ValueError(f"{what} is not the one that the tables give")
+        raise ValueError(f"{what} does not agree with the tables")
 
 
 def _agree(stored: Any, found: Any) -> bool:

@@ -233,7 +233,7 @@ def resampled_means(
     share: FloatArray | None = None,
     n: int | None = None,
 ) -> FloatArray:
-    """Means over n columns, drawn with chances `share`, of a table (d, m): shape (size, d).
+    """Means over n columns, drawn with probabilities `share`, of a table (d, m): shape (size, d).
 
     By default the bootstrap: n = m and equal chances.
     """

@@ -74,7 +74,7 @@ class Stand(NamedTuple):
 
     @property
     def not_above_guessing(self) -> list[str]:
-        """Name the sources where guessing is not beaten."""
+        """Name the sources where the model is not better than guessing."""
         return self.where("level", *GUESSES) + self.where("worse", *GUESSES)
 
     def phrases(self) -> list[str]:

@@ -182,7 +182,7 @@ def send(
 
 
 def receive(stream: BinaryIO, shared: mmap | None = None) -> tuple[dict[str, Any], Any] | None:
-    """Read a message; None if the other side is gone.
+    """Read a message; None if the other process has ended.
 
     Shared bytes are not copied: they are there until the next message.
     """

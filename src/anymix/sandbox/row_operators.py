@@ -30,7 +30,7 @@ def same(node: Node) -> list[Shape]:
 
 
 def together(node: Node) -> list[Shape]:
-    """Numbers that stand at the same place, with numpy's broadcasting."""
+    """Numbers at the same position, with numpy's broadcasting."""
     return [broadcast(*(value.shape for value in node.there()))]
 
 
@@ -47,7 +47,7 @@ def matmul(node: Node) -> list[Shape]:
 
 
 def gemm(node: Node) -> list[Shape]:
-    """A B + C of two matrices, each turned if asked for."""
+    """A B + C of two matrices, each transposed if requested."""
     a, b = node.first.shape, node.given(1).shape
     a = a[::-1] if node.attributes.get("transA", 0) else a
     b = b[::-1] if node.attributes.get("transB", 0) else b
@@ -73,7 +73,7 @@ def reduce(node: Node) -> list[Shape]:
 
 
 def arg_reduce(node: Node) -> list[Shape]:
-    """The place of the largest or smallest along one axis."""
+    """The position of the largest or smallest along one axis."""
     shape = node.first.shape
     axis = along(shape, node.axis(0))
     middle: Shape = (1,) if node.attributes.get("keepdims", 1) else ()
@@ -81,7 +81,7 @@ def arg_reduce(node: Node) -> list[Shape]:
 
 
 def top_k(node: Node) -> list[Shape]:
-    """The k largest along one axis, and their places."""
+    """The k largest along one axis, and their positions."""
     shape = node.first.shape
     axis, k = along(shape, node.axis(-1)), node.option("k", 1)
     k = k[0] if isinstance(k, list) else k
@@ -146,7 +146,7 @@ def window(node: Node) -> list[Shape]:
 
 
 def batch_norm(node: Node) -> list[Shape]:
-    """Scaled by constants, never by the batch."""
+    """Scaled by constants, never by statistics of the batch."""
     if node.attributes.get("training_mode", 0) or node.n_outputs > 1:
         raise Refused("BatchNormalization in training mode mixes rows")
     if any(value.has_rows for value in node.there()[1:]) or node.first.shape[:1] != (N,):
@@ -155,7 +155,7 @@ def batch_norm(node: Node) -> list[Shape]:
 
 
 def cast(node: Node) -> list[Shape]:
-    """Each number by itself, in a type that all others fit: beyond it a batch decides."""
+    """Converts each number by itself; refused where the result could depend on the batch."""
     if node.attributes.get("to") not in CAST_TO:
         raise Refused("Cast to this type depends on where a row stands in its batch")
     return same(node)
@@ -247,7 +247,7 @@ def slice_(node: Node) -> list[Shape]:
 
 
 def gather(node: Node) -> list[Shape]:
-    """Entries along an axis that is not rows, or of a constant by what a row says."""
+    """Entries along an axis that is not rows, or of a constant, indexed by a row."""
     data, at = node.first, node.given(1)
     axis = node.axis(0)
     if data.has_rows:
@@ -256,7 +256,7 @@ def gather(node: Node) -> list[Shape]:
 
 
 def gather_elements(node: Node) -> list[Shape]:
-    """Entries of a row by what the same row says."""
+    """Entries of a row, indexed by the same row."""
     data, at = node.first.shape, node.given(1).shape
     axis = along(data, node.axis(0))
     others = [(a, b) for i, (a, b) in enumerate(zip(data, at, strict=False)) if i != axis]
@@ -266,7 +266,7 @@ def gather_elements(node: Node) -> list[Shape]:
 
 
 def feature_extractor(node: Node) -> list[Shape]:
-    """Columns of rows, or entries of a constant by what a row says."""
+    """Columns of rows, or entries of a constant, indexed by a row."""
     data, at = node.first, node.given(1)
     if data.has_rows:
         along(data.shape, len(data.shape) - 1)
@@ -326,7 +326,7 @@ def transpose(node: Node) -> list[Shape]:
 
 
 def expand(node: Node) -> list[Shape]:
-    """Repeated to sizes that are constants, or the number of rows; so one constant."""
+    """Repeated to sizes that are constants or the number of rows."""
     if node.operator == "ConstantOfShape":
         return [one_row_axis(sizes_of(node.first))]
     return [broadcast(node.first.shape, sizes_of(node.given(1)))]

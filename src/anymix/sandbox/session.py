@@ -1,4 +1,4 @@
-"""onnxruntime on one thread, quietly; one block of rows at a time."""
+"""Run onnxruntime on one thread, without log output, one block of rows at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LETTERS = 2**22
 
 
 def open_session(content: bytes) -> Any:
-    """Start onnxruntime on a graph that was checked, as protobuf and as nothing else."""
+    """Start onnxruntime on a checked graph, which is read only as protobuf."""
     os.environ.update(SILENCE)
     onnxruntime = import_module("onnxruntime")
     # For the case that somebody has loaded it before.

@@ -88,7 +88,7 @@ def fixed(shape: Sequence[Size]) -> int:
 
 
 def reshaped(shape: Shape, wanted: Sequence[Size]) -> Shape:
-    """Return the shape after `Reshape`, in which rows must stay rows."""
+    """Return the shape after `Reshape`, which must keep the axis of rows."""
     target = [shape[i] if size == 0 and i < len(shape) else size for i, size in enumerate(wanted)]
     if is_stacked(shape):
         # (k*n, ...) as (k, -1, ...): the values side by side again.
@@ -112,7 +112,7 @@ def reshaped(shape: Shape, wanted: Sequence[Size]) -> Shape:
 
 
 def is_stacked(shape: Shape) -> bool:
-    """Whether several values stand one below the other."""
+    """Whether several values are stacked along the first axis."""
     return bool(shape) and isinstance(shape[0], str) and shape[0].endswith(f"*{N}")
 
 
@@ -212,7 +212,7 @@ def along(shape: Shape, axis: int) -> int:
 
 
 def sizes_of(value: Value) -> tuple[Size, ...]:
-    """Return sizes that are known before a row is there."""
+    """Return sizes that are known before any row is."""
     sizes = value.array if value.sizes is None else value.sizes
     if sizes is None or sizes.ndim != 1:
         raise Refused("a shape depends on the values of the rows")
@@ -223,7 +223,7 @@ Sizes = NDArray[Any]
 
 
 def sizes_after(node: Node) -> Sizes:
-    """Return the sizes that a node makes of sizes, or of the shape of a value."""
+    """Return the sizes that a node computes from sizes, or from the shape of a value."""
     if node.operator == "Shape":
         shape = node.first.shape
         if W in shape:

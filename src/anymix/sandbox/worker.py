@@ -42,7 +42,7 @@ class Desk:
         self.rows: Any = None
 
     def answer(self, message: dict[str, Any], contents: list[Any]) -> tuple[dict[str, Any], Any]:
-        """Do what a message asks; its content is taken out of the list, and freed when used."""
+        """Handle a message; its content is taken out of the list, and freed after use."""
         if message["do"] == "tell layers":
             return {"layers": self.layers}, b""
         if message["do"] == "audit":
@@ -82,7 +82,7 @@ def serve(
     shared: mmap | None = None,
     layers: list[str] | None = None,
 ) -> None:
-    """Answer messages until the other side is gone; `layers` are those that confine it."""
+    """Respond to messages until the other side is gone; `layers` are the active protections."""
     desk = Desk(layers)
     while (request := receive(incoming, shared)) is not None:
         message, contents = request[0], [request[1]]
@@ -133,7 +133,7 @@ def _give_up() -> None:
 
 
 def main() -> None:
-    """Serve the process that started this one, by descriptors that nothing else writes to."""
+    """Serve the process that started this one, on file descriptors of their own."""
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     shared = mmap(int(sys.argv[1]), SHARED) if len(sys.argv) > 1 else None
     nowhere = os.open(os.devnull, os.O_RDWR)

@@ -95,7 +95,7 @@ class BlockLossSummary(LossSummary):
     ) -> FloatArray:
         """Bounds (K, p): of each part the largest over the sources, each at δ/K.
 
-        Blocks answer with the largest alone, which bounds every mixture as well.
+        Blocks respond with the largest only, which bounds every mixture as well.
         """
         options = self.options | {"kind": kind, "method": method}
         given = self.arrays | {"c": np.array(c), "delta": np.array(delta / self.n_folds)}

@@ -161,13 +161,13 @@ class Blocks:
         return {name: counts[name] for name in ("weighed", "weights")}
 
     def homes(self, set_aside: Sequence[int]) -> Flags:
-        """Which sources have all their rows in one block, where their pools are learned, (p,)."""
+        """Which sources have all their rows in one block, so that it learns their pools, (p,)."""
         homes = self.whole.copy()
         homes[list(set_aside)] = False
         return homes
 
     def novelty(self) -> Novelty | None:
-        """The log-densities of own rows, all or as quantiles, where there are densities."""
+        """The log-densities of own rows, all or as quantiles, if there are densities."""
         if not self.has_densities:
             return None
         if self.in_memory is not None:

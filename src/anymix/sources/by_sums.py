@@ -293,7 +293,7 @@ def _strength(last: Any) -> float:
 
 @dataclass
 class LinearRows:
-    """Rows of one part, which respond with sums.
+    """The rows of one part, which respond with sums.
 
     y are numbers, or places among `n_classes` labels; `fold` is that of each row.
 

@@ -76,11 +76,11 @@ class Consulted:
 
 
 def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> Consulted:
-    """Let each source learn a_k and b_k from its own rows, by all models; see `Consulting`.
+    """Let each source learn a_k and b_k on its own rows, for all models; see `Consulting`.
 
     Source k's predictions for its own rows come from pools that were learned without them; the
-    pools of other sources have not seen rows of k.  A source that is set aside keeps to its own
-    model.  The folds do not depend on the order of the rows: the same tables give the same.
+    pools of other sources have not seen rows of k.  A source that is set aside keeps its own model.
+    The folds do not depend on the order of the rows: the same tables give the same.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def learn_pools(
 
 
 def crossed(tables: Tables, consulting: Consulting, pools: dict[int, Pool]) -> Tables:
-    """Apply the pools, for each source's own rows those that were learned without them."""
+    """Apply the pools; on each source's own rows, those that were learned without them."""
     found, domain = tables.heard(consulting), tables.domain
     predictions = found.predictions.copy()
     for k, pool in pools.items():

@@ -55,10 +55,11 @@ class HeldOut:
 
 
 def assign_folds(tables: Tables, n_folds: int = N_FOLDS) -> IntArray:
-    """Assign the rows of each source to folds, by chance: (m,) of 0..K−1.
+    """Assign the rows of each source to folds, at random: (m,) of 0..K−1.
 
-    Folds have equally many rows, and rows of one of the tables' `groups` are in one fold.  Neither
-    labels nor errors decide, nor the order of the rows or the last digit of a number.  All are in
+    Folds have equally many rows, and rows of one of the tables' `groups` are in one fold.  The
+    folds do not depend on labels, errors, the order of the rows or the last digit of a number.  All
+    are in
     fold 0 where a source has too few groups.
 
     >>> tables = Tables(np.zeros((1, 6)), np.zeros((1, 6))).labelled(np.arange(6), 0)
@@ -205,7 +206,7 @@ def joined_solution(
     certificate: Certificate,
     judged: str,
 ) -> Solution:
-    """One solution for all folds: cross-fitted losses, and the total cost."""
+    """Merge the solutions of all folds: cross-fitted losses, and the total cost."""
     if judged == "alone":
         return solutions[0]
     losses, own = certificate.source_losses, certificate.own_losses
@@ -228,7 +229,7 @@ def joined_solution(
 
 
 def mean_report(found: Sequence[CalibrationReport | None], m: int) -> CalibrationReport | None:
-    """Average the reports of the parts, which are of m rows together."""
+    """Average the reports of the parts, which have m rows together."""
     known = [one for one in found if one is not None]
     if not known:
         return None

@@ -213,7 +213,7 @@ def right_labels(h: FloatArray, y: Labels) -> FloatArray:
 
 
 def own_values(tables: Tables, judge: Measure) -> FloatArray:
-    """The measure of each row's own model there, (m,)."""
+    """The measure of each row's own model at this row, (m,)."""
     return judge.value(tables.own_predictions(), np.asarray(tables.targets))
 
 

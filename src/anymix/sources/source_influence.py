@@ -110,7 +110,7 @@ class Influence(Record):
         return next((j for j, _, by_rows in self.moved() if by_rows), None)
 
     def least_known(self) -> int | None:
-        """Of all sites named, the one whose rows its own density recognises least."""
+        """The named site whose rows its own density recognises least."""
         named = [k for one in self.moved() for k in one[:2]]
         return min(named, key=lambda k: float(self.recognised[k])) if named else None
 

@@ -34,7 +34,7 @@ MIXED_UP, EXCHANGED = 0.9, 0.5
 
 
 def far_below(losses: FloatArray, stated: float, n_stated: int | None = None) -> bool:
-    """Whether the mean of losses (n,) is significantly below a stated mean of n_stated others.
+    """Whether the mean of losses (n,) is significantly below the stated mean of n_stated others.
 
     If both are of one kind, spreads grow as means do: that of these is scaled to the mean of all.
     Where the number of rows of a stated loss is unknown, they are taken to be as many as these.
@@ -77,9 +77,10 @@ def training_rows(tables: Tables, sources: Sequence[Source]) -> list[str]:
 
 
 def rows_of_others(tables: Tables, sources: Sequence[Source]) -> list[str]:
-    """Name sources whose rows nearly all look like those of another, whose model does better.
+    """Name sources whose rows nearly all resemble those of another, whose model is better on them.
 
-    Either alone happens to honest rows: densities are not calibrated here, and models differ.  Of
+    Either alone can occur with correct rows: densities are not calibrated here, and models differ.
+    Of
     two sources of which this is true both ways, half of the rows are enough.
     """
     outcomes, masses = tables.outcomes(), tables.log_masses

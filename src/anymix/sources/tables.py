@@ -174,11 +174,11 @@ class Tables:
         return log_responsibilities(self.log_masses)
 
     def weighed(self, calibration: Calibration | None) -> Tables:
-        """Replace the log-masses by (calibrated) log-responsibilities."""
+        """Replace the log-masses with (calibrated) log-responsibilities."""
         return replace(self, log_masses=log_responsibilities(self.log_masses, calibration))
 
     def heard(self, consulting: Consulting | None) -> Tables:
-        """Replace the models' predictions by those after consulting."""
+        """Replace the models' predictions with those after consulting."""
         if consulting is None:
             return replace(self, generalist=None)
         if consulting.has_generalist and self.generalist is None:

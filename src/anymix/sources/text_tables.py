@@ -11,7 +11,7 @@ LARGE = 1e5
 
 
 def number(value: float, digits: int) -> str:
-    """Write a number with so many decimals, a large one with four significant digits or more.
+    """Write a number with this many decimals, a large one with four significant digits or more.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def number(value: float, digits: int) -> str:
 
 
 def lay_out(names: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    """Lay cells out below their columns and next to their names.
+    """Align cells below their column names and next to their row names.
 
     Examples
     --------

@@ -37,7 +37,7 @@ def need_torch() -> Any:
 
 @contextmanager
 def at_rest(module: Any) -> Iterator[Any]:
-    """Put a module and all its parts into evaluation mode, and back as they were."""
+    """Put a module and all its parts into evaluation mode, and restore them afterwards."""
     with _ONE_AT_A_TIME:
         modes = [(part, part.training) for part in module.modules()]
         try:
@@ -145,7 +145,7 @@ class TorchPredictor:
 def torch_predictor(
     module: Any, output: str, classes: Any, shape: tuple[int, ...] | None
 ) -> TorchPredictor:
-    """Return a module as a predictor; what does not go together is refused."""
+    """Return a module as a predictor; inconsistent options are refused."""
     torch = need_torch()
     if not isinstance(module, torch.nn.Module):
         raise InputError(

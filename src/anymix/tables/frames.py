@@ -61,7 +61,7 @@ def texts_of(X: Any) -> Any:
 
 
 def like(frame: Any, original: Any) -> Any:
-    """Return a pandas DataFrame as a frame of the library that the original is of.
+    """Convert a pandas DataFrame to a frame of the library of the original.
 
     Examples
     --------

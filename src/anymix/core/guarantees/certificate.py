@@ -165,7 +165,7 @@ class Certificate(Record):
 
     @property
     def vacuous(self) -> bool:
-        """Whether chance, or a constant, is guaranteed to do as well."""
+        """Whether chance, or a constant, is as good as the guaranteed bound."""
         bound = self.loss_upper
         worst = self.robust_loss if bound is None else bound
         blind = [reference for reference in self.beside if reference.name in BLIND]
