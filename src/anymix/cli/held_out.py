@@ -159,7 +159,7 @@ ROOM = 0.95
 
 
 def in_chunks(args: Namespace, received: Sequence[ReceivedSource]) -> bool:
-    """Whether rows are kept on disk: as requested, or because there are many."""
+    """Whether rows are kept on disk: if requested, or if there are many."""
     name = args.engine.partition("=")[0]
     if name in ("memory", "chunks") or not args.held_out:
         return bool(name == "chunks" and args.held_out)

@@ -55,7 +55,7 @@ def errors_at(h: FloatArray, y: FloatArray | IntArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ErrorScale(Record):
-    """The scale of errors: σ(x) = Σ_k r_k(x) σ_k, and the tilt a.
+    """The scale of errors σ(x) = Σ_k r_k(x) σ_k, and the weight a of log r_k(x) in scores.
 
     Attributes
     ----------

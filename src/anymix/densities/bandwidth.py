@@ -56,7 +56,7 @@ def climb(
 def pilot_grid(rows: FloatArray, weights: FloatArray, rng: np.random.RandomState) -> FloatArray:
     """Fifteen bandwidths, largest first, in steps of 2^(1/10) about one that suits a few rows.
 
-    h^2 is at most about twice the variance: the search for that one begins there and goes down.
+    The search for that one starts at h^2 equal to about twice the variance, and goes down.
     """
     shuffled = rng.permutation(len(rows))
     n = min(PILOT_ROWS, len(rows) // 2)

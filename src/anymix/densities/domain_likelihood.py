@@ -103,7 +103,7 @@ def balanced_weights(
 ) -> FloatArray:
     """Rescale positive weights so that each source has the same total and their mean is 1.
 
-    For a part of all points, totals (p,) are the sums of all weights, n_points is how many.
+    If these are a part of all points, totals (p,) are the weights of all, n_points their number.
     """
     here = np.bincount(sample_domain, weights=weight, minlength=n_sources)
     total = np.asarray(here if totals is None else totals, dtype=float)

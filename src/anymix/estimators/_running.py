@@ -20,8 +20,8 @@ def side_by_side(
 ) -> list[Any]:
     """[work(*item) for item in items] with this many jobs in parallel; the results are the same.
 
-    None is one at a time, unless joblib's `parallel_config` says otherwise; −1 is all cores.
-    Threads need no copies of rows, and most learners release the interpreter lock.  Warnings of
+    None is one at a time, unless joblib's `parallel_config` sets another number; −1 is all cores.
+    Threads do not copy rows, and most learners release the interpreter lock.  Warnings of
     processes (`parallel_config("loky")`) are repeated here.
     """
     pool = Parallel(n_jobs=n_jobs, prefer="threads")

@@ -128,7 +128,7 @@ def plot_bars(weights: FloatArray, groups: Sequence[str], sources: Sequence[str]
 def plot_along(
     values: FloatArray, weights: FloatArray, name: str, sources: Sequence[str], ax: Any
 ) -> Any:
-    """Draw weights (n, p) above values (n,) of a column, one on top of the other."""
+    """Draw stacked weights (n, p) over the values (n,) of a column."""
     ax = axes_of(ax, 3.2)
     colours = [f"C{k}" for k in range(len(sources))]
     ax.stackplot(values, weights.T, labels=sources, colors=colours, alpha=0.85)

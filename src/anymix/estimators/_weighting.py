@@ -106,10 +106,10 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
     ) -> Self:
         """Learn z from tables, where rows may not leave their sites; needs `from_sources`.
 
-        Each site evaluates all sources on its own held-out rows, and sends the tables.  Where
-        `teaching` is given, further rows that may be more than memory holds, z is learned from
-        these and the tables evaluate it.  Without `fresh` sites have evaluated their own source by
-        fold models, and the certificate says so.
+        Each site evaluates all sources on its own held-out rows, and sends the tables.  With
+        `teaching`, additional rows that need not fit into memory, z is learned from those rows, and
+        the tables evaluate it.  With fresh=False the sites evaluated their own source by fold
+        models, which the certificate states.
         """
         self.result_ = _fitting.fit_tables(self, tables, teaching, fresh)
         return self

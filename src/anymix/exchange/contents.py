@@ -122,7 +122,7 @@ def _trees(model: Any, holds: str, seen: set[int]) -> Iterator[tuple[NDArray[Any
 
 
 def parts_of(model: Any) -> Iterator[Any]:
-    """Yield the estimators that an estimator holds, alone or in lists."""
+    """Yield the estimators that an estimator contains, directly or in lists."""
     held = list(vars(model).values()) if isinstance(model, BaseEstimator) else []
     for one in held:
         listed = one.ravel().tolist() if isinstance(one, np.ndarray) else one
@@ -133,7 +133,7 @@ def parts_of(model: Any) -> Iterator[Any]:
 
 
 def all_parts(model: Any) -> Iterator[Any]:
-    """Yield an estimator and all that it holds, however deep, each once."""
+    """Yield an estimator and all estimators nested in it, each once."""
     waiting, seen = [model], set()
     while waiting:
         part = waiting.pop()

@@ -84,7 +84,7 @@ def is_count(value: Any) -> bool:
 
 
 def shortened(text: str, most: int = MOST_SAID) -> str:
-    """Keep the first sentences of a text: a manifest has room for 1000 characters in all."""
+    """Keep the first sentences of a text: a manifest holds a limited length of it."""
     if len(text) <= most:
         return text
     return f"{text[:most].rpartition('. ')[0] or text[:most]}. And so on."

@@ -46,7 +46,7 @@ def described_features(features: Sequence[Feature]) -> list[dict[str, Any]]:
 
 
 def noted(**values: Any) -> dict[str, str]:
-    """Write values as texts under their keys; what is None is left out."""
+    """Write values as texts under their keys; None is left out."""
     keys = {name: name.replace("__", ".") for name in values}
     return {
         PREFIX + keys[name]: json.dumps(value) if keys[name] in AS_JSON else str(value)
@@ -121,7 +121,7 @@ class Graph:
         self.rows = self.add("Cast", INPUT, to=self.now) if float32 else INPUT
 
     def narrow(self) -> None:
-        """Compute in the type of the answers from here on."""
+        """Switch to the type of the outputs for all later nodes."""
         self.now = self.answers
 
     def constant(self, value: Any, name: str = "") -> str:

@@ -69,7 +69,7 @@ class MixtureEstimate(Record):
     joint_upper: FloatArray | None = None
 
     def intervals(self, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper ends that hold one by one or, if simultaneous, all at once."""
+        """Return lower and upper ends, for each share alone or, if simultaneous, jointly."""
         if not simultaneous:
             return self.lower, self.upper
         if self.joint_lower is None or self.joint_upper is None:

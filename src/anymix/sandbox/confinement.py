@@ -1,4 +1,4 @@
-"""Confine the limited process by the kernel, even if its memory is corrupted.
+"""Restrict the limited process through the kernel, even if its memory is corrupted.
 
     limits     memory, processor time, no new file descriptor (POSIX)
     landlock   no file system, no TCP, no signals to others (Linux 5.13 and later, by its version)
@@ -67,7 +67,7 @@ LAYERS = ("landlock", "seccomp")
 
 
 def confine() -> list[str]:
-    """Give up files, sockets, signals and other processes; return the layers that now hold."""
+    """Block access to files, sockets, signals and other processes; return the active layers."""
     if sys.platform != "linux":
         return []
     library = ctypes.CDLL(None, use_errno=True)
@@ -80,7 +80,7 @@ def confine() -> list[str]:
 
 
 def missing_layers(held: list[str]) -> str:
-    """Say in one line which layers this system lacks; nothing if all hold.
+    """Name in one line the layers that this system lacks; nothing if all are active.
 
     >>> missing_layers(["landlock", "seccomp"])
     ''

@@ -28,7 +28,7 @@ def columns(node: Node) -> int:
 
 
 def by_column(node: Node) -> list[Shape]:
-    """Each number by itself, or by its column."""
+    """Apply an operator to each number, with parameters by column at most."""
     columns(node)
     return [node.first.shape]
 
@@ -139,14 +139,14 @@ CLASSICAL: dict[str, Rule] = {
 
 
 def normalise_text(node: Node) -> list[Shape]:
-    """Upper or lower case of each text; words to be removed would move the others."""
+    """Change the case of each text; removing words is refused, as it would move the others."""
     if node.attributes.get("stopwords"):
         raise Refused("StringNormalizer that removes rows is not allowed")
     return [node.first.shape]
 
 
 def tokenize(node: Node) -> list[Shape]:
-    """Words of each text, filled up to the longest of the batch."""
+    """Split each text into words, padded to the longest text of the batch."""
     shape: list[Size] = list(node.first.shape)
     if numbers(shape) != 1 or shape[:1] != [N]:
         raise Refused("Tokenizer must have one text a row")
@@ -154,7 +154,7 @@ def tokenize(node: Node) -> list[Shape]:
 
 
 def count_words(node: Node) -> list[Shape]:
-    """How often each listed word, or run of words, occurs in a row."""
+    """Count each listed word, or run of words, in a row."""
     shape = node.first.shape
     if len(shape) != 2 or shape[0] != N:
         raise Refused("TfIdfVectorizer must have one list of words a row")

@@ -100,7 +100,7 @@ def softmax(node: Node) -> list[Shape]:
 
 
 def layer_norm(node: Node) -> list[Shape]:
-    """Scaled to mean 0 and variance 1 over the axes from there on."""
+    """Scale to mean 0 and variance 1 over the axes from `axis` on."""
     shape = node.first.shape
     for i in range(node.axis(-1), len(shape)):
         along(shape, i)
@@ -206,7 +206,7 @@ ARITHMETIC: dict[str, Rule] = {
 
 
 def concat(node: Node) -> list[Shape]:
-    """Joined along an axis that is not rows."""
+    """Join along an axis that is not rows."""
     shapes = [value.shape for value in node.there()]
     axis = node.axis(0)
     if len({(len(s), *s[:axis], N, *s[axis + 1 :]) for s in shapes}) > 1:
@@ -285,7 +285,7 @@ def reshape(node: Node) -> list[Shape]:
 
 
 def flatten(node: Node) -> list[Shape]:
-    """All but the rows as one axis."""
+    """Flatten all axes except that of rows."""
     shape = node.first.shape
     if node.axis(1) != 1 or shape[:1] != (N,):
         raise Refused("Flatten joins rows")
@@ -297,7 +297,7 @@ def flatten(node: Node) -> list[Shape]:
 
 
 def squeeze(node: Node) -> list[Shape]:
-    """Without named axes of size 1."""
+    """Remove the named axes of size 1."""
     shape, axes = node.first.shape, node.option("axes", 1)
     if axes is None:
         raise Refused("Squeeze must name its axes, or one row alone would lose its own")
@@ -333,7 +333,7 @@ def expand(node: Node) -> list[Shape]:
 
 
 def pad(node: Node) -> list[Shape]:
-    """Numbers around, but no further rows."""
+    """Pad with numbers along axes that are not rows."""
     shape, pads = node.first.shape, node.option("pads", 1)
     axes = node.option("axes", 3) or range(len(shape))
     if not isinstance(pads, list) or len(pads) != 2 * len(axes):

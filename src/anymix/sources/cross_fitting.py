@@ -82,7 +82,7 @@ def n_draws(tables: Tables) -> IntArray:
 def draw_folds(tables: Tables, n_folds: int = N_FOLDS) -> IntArray:
     """Draw the folds of each source's rows, for any number of rows; see `assign_folds`.
 
-    Rows are sorted by numbers that sites send, too, so that sites and memory draw the same folds.
+    Rows are sorted by numbers that site files contain, too, so the same folds are drawn from them.
     A random permutation of the sorted rows is assigned; its seed is a hash of these numbers, so
     that no rank, such as that of the largest error, determines a fold.
     """

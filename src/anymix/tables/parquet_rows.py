@@ -97,7 +97,7 @@ def read_parquet(
 
 
 def parts_of(path: Path) -> dict[str, str]:
-    """Return the columns that the folders of a file name, as in day=1/part.parquet.
+    """Return the columns that are given by folder names, as in day=1/part.parquet.
 
     Examples
     --------
