@@ -256,12 +256,13 @@ def _too_few(summary: LossSummary, options: BoundOptions) -> str:
 def lower_ends(summary: LossSummary, delta: float) -> tuple[float, float]:
     """The largest of the sources' asymptotic lower bounds of the loss, and of the regret.
 
-    Each source's is at 1 − δ: that the largest of p holds is less sure, at worst (1 − δ)^p.
+    Each source's is at 1 − δ/p, so that the largest of p holds with probability 1 − δ.
     """
+    each = delta / len(summary.samples)
 
     def worst(paired: float) -> float:
         return max(
-            -mean_upper_bound(paired * s.own - s.losses, delta, "student", weights=s.weights)
+            -mean_upper_bound(paired * s.own - s.losses, each, "student", weights=s.weights)
             for s in summary.samples
         )
 
