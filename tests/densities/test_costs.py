@@ -91,7 +91,7 @@ def test_a_classifier_of_very_many_domains_is_refused():
         "intercepts": np.zeros(p),
         "single": np.array([0]),
     }
-    with pytest.raises(ValueError, match="tells 501 domains apart; 500 are allowed"):
+    with pytest.raises(ValueError, match="distinguishes 501 domains; 500 are allowed"):
         DomainClassifier.from_arrays(arrays, 1)
 
 

@@ -295,7 +295,7 @@ def test_a_reply_that_cannot_be_read_and_one_of_another_site_are_named(numbers, 
         "sent what cannot be read": lambda message, reply: b"",
         "has 0 responses to": lambda message, reply: dump_reply("south", []),
         "now says that it is 'west'": other,
-        "failed: the line is dead; mend it there": lambda message, reply: "the line is dead.",
+        "failed: the line is dead; fix it there": lambda message, reply: "the line is dead.",
     }
     for words, lie in lies.items():
         assert "south" in refused(numbers, tmp_path / "model", words, lying(numbers, lie))

@@ -95,7 +95,7 @@ def test_the_components_learn_what_rows_at_hand_give(numbers, tmp_path, monkeypa
     ("error", "words"),
     [
         (TimeoutError("timed out"), "site 'south' has not answered within 600 s"),
-        (RuntimeError("cell is gone"), "site 'south' failed: cell is gone; mend it there"),
+        (RuntimeError("cell is gone"), "site 'south' failed: cell is gone; fix it there"),
         (b"", "site 'south' sent what cannot be read"),
         ({"numbers": 1}, "site 'south' sent what cannot be read"),
     ],

@@ -65,9 +65,9 @@ def test_columns_are_found_by_name_and_unseen_words_are_gaps(fitted):
     ("change", "sentence"),
     [
         (lambda f: f.drop(columns="age"), "has no column 'age'"),
-        (lambda f: f.assign(age="old"), "column 'age' holds 'old', where numbers"),
+        (lambda f: f.assign(age="old"), "column 'age' holds 'old', but held numbers"),
         (lambda f: f.assign(age=np.inf), "column 'age' of X contains infinity"),
-        (lambda f: ["a text"] * len(f), "holds texts, where a table"),
+        (lambda f: ["a text"] * len(f), "holds texts, but the model"),
     ],
 )
 def test_tables_that_disagree_get_one_sentence(fitted, change, sentence):

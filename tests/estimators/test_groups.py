@@ -122,7 +122,7 @@ def test_copied_rows_do_not_flatter_and_are_reported():
 
 def test_groups_are_checked_and_joined():
     np.testing.assert_array_equal(check_groups(["b", "a", "b"], 3), [1, 0, 1])
-    for wrong, words in ((["a"], "1 entries for 3"), ("a", "is a word"), ([1, None, 2], "row 1")):
+    for wrong, words in ((["a"], "1 entries for 3"), ("a", "is a string"), ([1, None, 2], "row 1")):
         with pytest.raises(ValueError, match=words):
             check_groups(wrong, 3)
     np.testing.assert_array_equal(joined_groups(np.arange(4), np.array([0, 1, 2, 0])), [0, 1, 2, 0])

@@ -89,12 +89,12 @@ def test_a_wrong_parameter_trains_nothing(given, sentence, labels):
 @pytest.mark.parametrize(
     ("labels", "loss", "sentence"),
     [
-        (True, "accuracy", "learn with 'cross_entropy' and ask compare and certify for measure="),
+        (True, "accuracy", "cannot be minimised; use 'cross_entropy', and pass measure='accuracy'"),
         (True, "log_loss", "loss 'log_loss' is called 'cross_entropy' here"),
         (True, "squared", "a classification needs 'cross_entropy' or 'brier'"),
         (True, "cross_entrpy", r"did you mean 'cross_entropy'\?"),
         (False, "mae", "loss 'mae' is called 'absolute' here"),
-        (False, "rmse", "learn with 'squared'"),
+        (False, "rmse", "cannot be minimised; use 'squared'"),
         (False, "brier", "a regression needs"),
         (False, 3, "loss must be 'squared'"),
     ],

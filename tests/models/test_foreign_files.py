@@ -60,7 +60,7 @@ def test_a_disk_without_locks_is_left_as_it_was(tmp_path, monkeypatch):
 
     monkeypatch.setattr(locks.fcntl, "flock", refuse)
     with (
-        pytest.raises(InputError, match=r"knows no locks .* use a local one"),
+        pytest.raises(InputError, match=r"without file locks .* use a local one"),
         locked(tmp_path / "a"),
     ):
         pass

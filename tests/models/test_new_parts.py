@@ -246,9 +246,9 @@ def test_consulting_that_was_changed_is_refused(folders, tmp_path, change, words
     [
         (lambda c: c.update(chosen="magic"), "not one of those"),
         (lambda c: c.update(novelty="magic"), "not one of those"),
-        (lambda c: c.update(names=["a\n", "b"]), "no sound names"),
-        (lambda c: c.update(names=["a" * 90, "b"]), "no sound names"),
-        (lambda c: c.update(names=[]), "no sound names"),
+        (lambda c: c.update(names=["a\n", "b"]), "invalid names"),
+        (lambda c: c.update(names=["a" * 90, "b"]), "invalid names"),
+        (lambda c: c.update(names=[]), "invalid names"),
         (lambda c: c.update(losses=["nan", 0.5]), "a loss each"),
         (lambda c: c.update(losses=[0.5]), "a loss each"),
         (lambda c: c.update(n_rows=0), "not one of those"),
@@ -264,7 +264,7 @@ def test_a_choice_that_nobody_made_is_refused(folders, tmp_path, change, words):
 
 NOVELTIES = {
     "not sorted": (lambda a: a.update(own=a["own"][::-1].copy()), "not sorted"),
-    "no number": (lambda a: a["own"].__setitem__(0, np.nan), "no logarithms"),
+    "no number": (lambda a: a["own"].__setitem__(0, np.nan), "cannot be logarithms"),
     "too many": (lambda a: a["sizes"].__setitem__(0, 10**6), "as many numbers"),
     "none of a source": (lambda a: a["sizes"].__setitem__(0, 0), "as many numbers"),
     "another type": (lambda a: a.update(sizes=a["sizes"].astype(float)), "must hold the arrays"),

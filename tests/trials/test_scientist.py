@@ -195,7 +195,7 @@ PARAMETERS: dict[str, Case] = {
     ),
     "accuracy-as-the-loss": (
         lambda w: quick(loss="accuracy"),
-        "'accuracy' cannot be learned with",
+        "'accuracy' cannot be minimised",
         "measure='accuracy'",
     ),
     "a-word-as-the-density": (lambda w: quick(density="kde"), "got 'kde'", "GaussianKDE()"),

@@ -150,7 +150,7 @@ def check_learnable(loss: str | Loss, labels: bool) -> None:
     >>> check_learnable("accuracy", True)
     Traceback (most recent call last):
     ...
-    anymix.exceptions.ParameterError: loss 'accuracy' cannot be learned with; use
+    anymix.exceptions.ParameterError: loss 'accuracy' cannot be minimised; use
     'cross_entropy', and pass measure='accuracy' to compare and certify.
     """
     usual = "cross_entropy" if labels else "squared"
@@ -161,7 +161,7 @@ def check_learnable(loss: str | Loss, labels: bool) -> None:
             raise ParameterError(f"loss {loss!r} is called {other!r} here; write that.")
         if loss in (*OF_LABELS, *OF_NUMBERS) or other in (*OF_LABELS, *OF_NUMBERS):
             raise ParameterError(
-                f"loss {loss!r} cannot be learned with; use {usual!r}, and pass "
+                f"loss {loss!r} cannot be minimised; use {usual!r}, and pass "
                 f"measure={loss!r} to compare and certify."
             )
         raise ParameterError(
