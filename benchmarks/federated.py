@@ -19,8 +19,8 @@ planes    of labels, gradients of the generalist at steep coefficients: 0 or 1 o
           plane, so that the difference of two of them is the row in between, with its features.
           Seven directions, 140 steps; sites refuse a spread of log-odds above `MOST_SPREAD`
 
-A row counts as recovered if its log-odds are told within .05, by no more guesses than four a row;
-by planes, if both features are told within .02 of their standard deviation.
+A row counts as recovered if its log-odds are known within .05, by at most four guesses a row;
+by planes, if both features are known within .02 of their standard deviation.
 """
 
 from __future__ import annotations
